@@ -122,7 +122,7 @@ final class KilledRankProgram {
                         .open()) {
             RankContext context = new RankContext(backend, communicator, buffer);
             LowLatencyRank whole = new LowLatencyRank(context, shape.world());
-            LowLatencyRank rest = new LowLatencyRank(context, shape.without(Set.of(VICTIM)));
+            LowLatencyRank rest = shape.rest(context, Set.of(VICTIM));
             check(whole);
             System.out.println(LOOPING);
             try {

@@ -11,6 +11,7 @@ import io.deepep.testkit.exchange.ExchangeWorld;
 import io.deepep.testkit.routing.RoutingSpec;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Consumer;
@@ -46,6 +47,9 @@ public interface ExchangeShape<W extends ExchangeWorld, R extends ExchangeRank<W
 
     /** The exchange of a routing of this shape. */
     W world(RoutingSpec spec);
+
+    /** What is left of that exchange for ranks that have masked others. */
+    W without(RoutingSpec spec, Set<Integer> masked);
 
     /** The rank's share of an exchange. */
     R share(RankContext context, W world);
@@ -85,6 +89,21 @@ public interface ExchangeShape<W extends ExchangeWorld, R extends ExchangeRank<W
     /** The rank's share of the exchange of a routing, which the ranks share. */
     default R rank(RankContext context, RoutingSpec spec) {
         return share(context, context.shared(spec, this::world));
+    }
+
+    /** The rank's share of what is left of the exchange while some ranks are masked. */
+    default R rest(RankContext context, Set<Integer> masked) {
+        return rest(context, masked, spec());
+    }
+
+    /** The same of another exchange of the same shape. */
+    default R rest(RankContext context, Set<Integer> masked, long seed) {
+        return rest(context, masked, spec().withSeed(seed));
+    }
+
+    private R rest(RankContext context, Set<Integer> masked, RoutingSpec spec) {
+        List<Object> key = List.of(this, masked, spec);
+        return share(context, context.shared(key, _ -> without(spec, masked)));
     }
 
     /** Runs {@code body} on every rank, with a buffer of this shape and these options. */

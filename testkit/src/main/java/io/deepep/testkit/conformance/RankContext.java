@@ -1,5 +1,7 @@
 package io.deepep.testkit.conformance;
 
+import static org.assertj.core.api.Assertions.assertThat;
+
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.DType;
@@ -9,6 +11,7 @@ import io.deepep.Tensor;
 import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.function.Function;
@@ -54,6 +57,19 @@ public record RankContext(
 
     public Device device() {
         return backend.device(rank(), communicator.size());
+    }
+
+    /** Masks these ranks, and requires that no others are. */
+    public void mask(Set<Integer> ranks) {
+        ranks.forEach(rank -> buffer.updateMask(rank, true));
+        requireMasked(ranks);
+    }
+
+    /** Requires that these ranks are masked and no others. */
+    public void requireMasked(Set<Integer> ranks) {
+        int[] expected = new int[topology.numRanks()];
+        ranks.forEach(rank -> expected[rank] = 1);
+        assertThat(buffer.queryMask()).containsExactly(expected);
     }
 
     /** Waits for all ranks of the group. */

@@ -8,7 +8,6 @@ import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
 import io.deepep.testkit.conformance.Misbehaviour;
-import io.deepep.testkit.exchange.LowLatencyWorld;
 import java.time.Duration;
 import java.util.Set;
 import java.util.function.Consumer;
@@ -28,8 +27,7 @@ public record LowLatencyDepartureConformance(TestBackend backend) {
                 builder -> builder.timeout(Duration.ofHours(1)).maskTimedOutRanks(masks),
                 context -> {
                     SHAPE.rank(context, 81).roundTrip();
-                    LowLatencyWorld rest = SHAPE.without(Set.of(LEAVING));
-                    LowLatencyRank survivor = new LowLatencyRank(context, rest);
+                    LowLatencyRank survivor = SHAPE.rest(context, Set.of(LEAVING));
                     whileGone(context, LEAVING, Misbehaviour::fail, _ -> others.accept(survivor));
                 });
     }

@@ -96,7 +96,7 @@ public record LowLatencyLateRankConformance(TestBackend backend) {
 
         /** Another exchange, without the late rank. */
         LowLatencyRank without(long seed) {
-            return new LowLatencyRank(context, shape.without(Set.of(late), seed));
+            return shape.rest(context, Set.of(late), seed);
         }
 
         /** The first exchange, without what the late rank owes. */

@@ -1,7 +1,5 @@
 package io.deepep.testkit.conformance.lowlatency;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
 import io.deepep.LowLatencyCombineResult;
@@ -48,10 +46,6 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
                                         routing -> routing.without(lost))));
     }
 
-    private static LowLatencyRank without(RankContext context, Set<Integer> absent) {
-        return new LowLatencyRank(context, context.shared(absent, SHAPE::without));
-    }
-
     /** A masked rank is neither sent to nor waited for; back again, it takes part. */
     @Cases(from = "few")
     public void maskedRank(LowLatencyShape shape, RankContext context) {
@@ -69,20 +63,17 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
             LowLatencyShape shape, RankContext context, Consumer<LowLatencyRank> pair) {
         int dead = shape.topology().numRanks() - 1;
         LowLatencyRank rank = shape.rank(context, 51);
-        Buffer buffer = context.buffer();
         pair.accept(rank);
         pair.accept(rank);
         if (context.rank() != dead) {
-            buffer.updateMask(dead, true);
-            assertThat(buffer.queryMask()[dead]).isEqualTo(1);
-            LowLatencyWorld rest = shape.without(Set.of(dead), 52);
-            LowLatencyRank survivor = new LowLatencyRank(context, rest);
+            context.mask(Set.of(dead));
+            LowLatencyRank survivor = shape.rest(context, Set.of(dead), 52);
             for (int i = 0; i < 3; i++) {
                 pair.accept(survivor);
             }
         }
-        buffer.rejoin();
-        assertThat(buffer.queryMask()).containsOnly(0);
+        context.buffer().rejoin();
+        context.requireMasked(Set.of());
         pair.accept(rank);
     }
 
@@ -96,7 +87,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
         LowLatencyRank rank = SHAPE.rank(context, 53);
         boolean dead = context.rank() == DEAD;
         Set<Integer> unheard = dead ? OTHERS : Set.of(DEAD);
-        LowLatencyRank masking = without(context, unheard);
+        LowLatencyRank masking = SHAPE.rest(context, unheard);
         Buffer buffer = context.buffer();
         for (int round = 0; round < 3; round++) {
             // Leaves rows in the slots of both parities.
@@ -115,7 +106,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
     public void unmaskedBetweenTheHalves(RankContext context) {
         LowLatencyRank rank = SHAPE.rank(context, 57);
         Set<Integer> unheard = context.rank() == DEAD ? OTHERS : Set.of(DEAD);
-        LowLatencyRank masking = without(context, unheard);
+        LowLatencyRank masking = SHAPE.rest(context, unheard);
         LowLatencyDispatchPlan plan = masking.plan(BF16).receiveHook(true).build();
         Buffer buffer = context.buffer();
         for (int round = 0; round < 2; round++) {
@@ -166,7 +157,7 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
                     // One is out of step until all have met.
                     context.meet();
                     context.buffer().rejoin();
-                    assertThat(context.buffer().queryMask()).containsOnly(0);
+                    context.requireMasked(Set.of());
                     rank.roundTrip();
                 });
     }
@@ -186,9 +177,9 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
             rank.roundTrip(BF16);
         }
         if (context.rank() != DEAD) {
-            LowLatencyRank survivor = without(context, Set.of(DEAD));
+            LowLatencyRank survivor = SHAPE.rest(context, Set.of(DEAD));
             survivor.dispatch(BF16);
-            assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
+            context.requireMasked(Set.of(DEAD));
             for (int round = 0; round < 5; round++) {
                 survivor.roundTrip();
             }
@@ -208,8 +199,8 @@ public record LowLatencyMaskConformance(TestBackend backend) implements RankGrou
         } else {
             LowLatencyHandle handle = rank.dispatch(BF16).handle();
             rank.combine(handle);
-            assertThat(context.buffer().queryMask()).containsExactly(0, 0, 1, 0);
-            LowLatencyRank survivor = without(context, Set.of(DEAD));
+            context.requireMasked(Set.of(DEAD));
+            LowLatencyRank survivor = SHAPE.rest(context, Set.of(DEAD));
             for (int round = 0; round < 3; round++) {
                 survivor.roundTrip(BF16);
             }

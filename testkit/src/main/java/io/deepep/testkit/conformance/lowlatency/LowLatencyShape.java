@@ -105,6 +105,11 @@ public record LowLatencyShape(
         return LowLatencyWorld.of(spec, limits());
     }
 
+    @Override
+    public LowLatencyWorld without(RoutingSpec spec, Set<Integer> masked) {
+        return LowLatencyWorld.of(spec, limits(), routing -> routing.without(masked));
+    }
+
     /** The rank's share of the ragged exchange, with rows of another size. */
     LowLatencyRank rankOf(RankContext context, int rowSize) {
         return share(context, context.shared(rowSize, this::ofRows));
@@ -123,16 +128,6 @@ public record LowLatencyShape(
 
     private LowLatencyWorld ofRows(int rowSize) {
         return LowLatencyWorld.of(raggedSpec(), limits(), rowSize);
-    }
-
-    /** The exchange of a routing when all others have masked the ranks {@code absent}. */
-    LowLatencyWorld without(Set<Integer> absent, long seed) {
-        return LowLatencyWorld.of(
-                spec().withSeed(seed), limits(), routing -> routing.without(absent));
-    }
-
-    public LowLatencyWorld without(Set<Integer> absent) {
-        return LowLatencyWorld.of(spec(), limits(), routing -> routing.without(absent));
     }
 
     @Override

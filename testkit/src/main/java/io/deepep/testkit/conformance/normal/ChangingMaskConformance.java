@@ -6,12 +6,9 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.Cases;
-import io.deepep.testkit.conformance.RankContext;
 import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyRank;
 import io.deepep.testkit.conformance.lowlatency.LowLatencyShape;
-import io.deepep.testkit.exchange.LowLatencyWorld;
-import io.deepep.testkit.exchange.NormalWorld;
 import java.time.Duration;
 import java.util.Set;
 import java.util.SplittableRandom;
@@ -67,36 +64,18 @@ public record ChangingMaskConformance(TestBackend backend) {
                     SplittableRandom random = new SplittableRandom(Long.getLong("deepep.seed", 1));
                     for (int made = 0; made < calls; made += callsOfAMask) {
                         boolean whole = made / callsOfAMask % 2 == 0;
-                        int masked = whole ? -1 : random.nextInt(topology.numRanks());
-                        if (context.rank() != masked) {
-                            if (!whole) {
-                                context.buffer().updateMask(masked, true);
-                            }
+                        Set<Integer> masked =
+                                whole ? Set.of() : Set.of(random.nextInt(topology.numRanks()));
+                        if (!masked.contains(context.rank())) {
+                            context.mask(masked);
                             exchange(
-                                    shareOf(context, normal, masked),
-                                    shareOf(context, lowLatency, masked),
+                                    normal.rest(context, masked),
+                                    lowLatency.rest(context, masked),
                                     callsOfAMask);
                         }
                         context.buffer().rejoin();
                     }
                 });
-    }
-
-    /** The rank's share of what is exchanged while nobody, or a rank, is masked. */
-    private static NormalRank shareOf(RankContext context, NormalShape shape, int masked) {
-        NormalWorld world =
-                context.shared(
-                        "normal " + masked,
-                        _ -> masked < 0 ? shape.world() : shape.world().without(masked));
-        return new NormalRank(context, world);
-    }
-
-    private static LowLatencyRank shareOf(RankContext context, LowLatencyShape shape, int masked) {
-        LowLatencyWorld world =
-                context.shared(
-                        "low-latency " + masked,
-                        _ -> masked < 0 ? shape.world() : shape.without(Set.of(masked)));
-        return new LowLatencyRank(context, world);
     }
 
     /** A dispatch and a combine of each mode in turn, all checked. */

@@ -1,7 +1,5 @@
 package io.deepep.testkit.conformance.normal;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.deepep.Buffer;
 import io.deepep.CombineFormat;
 import io.deepep.DispatchHandle;
@@ -44,12 +42,6 @@ record NormalLoss(TestBackend backend, NormalShape shape, Set<Integer> absent) {
         rank.expecting(rank.check().expanded(1)).roundTrip();
     }
 
-    static void requireMasked(RankContext context, Set<Integer> masked) {
-        int[] expected = new int[context.topology().numRanks()];
-        masked.forEach(rank -> expected[rank] = 1);
-        assertThat(context.buffer().queryMask()).containsExactly(expected);
-    }
-
     /** Options of groups whose ranks are masked by hand. */
     void withMasks(Buffer.Builder builder) {
         builder.timeout(PATIENCE).network(backend.networkWithMasks());
@@ -79,17 +71,12 @@ record NormalLoss(TestBackend backend, NormalShape shape, Set<Integer> absent) {
         return shape.rank(context);
     }
 
-    /** The rank's share of the same exchange without those that are lost. */
-    NormalRank rest(RankContext context) {
-        return new NormalRank(context, context.shared(absent, lost -> shape.world().without(lost)));
-    }
-
     void callsOfAll(RankContext context) {
         calls(whole(context));
     }
 
     void callsOfTheRest(RankContext context) {
-        NormalRank survivor = rest(context);
+        NormalRank survivor = shape.rest(context, absent);
         for (int i = 0; i < ROUNDS; i++) {
             calls(survivor);
         }
@@ -97,14 +84,13 @@ record NormalLoss(TestBackend backend, NormalShape shape, Set<Integer> absent) {
 
     void comeBack(RankContext context) {
         context.buffer().rejoin();
-        requireMasked(context, Set.of());
+        context.requireMasked(Set.of());
         callsOfAll(context);
     }
 
     /** Masks the ranks that are lost. */
     void mask(RankContext context) {
-        absent.forEach(rank -> context.buffer().updateMask(rank, true));
-        requireMasked(context, absent);
+        context.mask(absent);
     }
 
     /** The ranks that are left go on, if this is one of them; then all are back. */
@@ -157,7 +143,7 @@ record NormalLoss(TestBackend backend, NormalShape shape, Set<Integer> absent) {
                     context.meet();
                     if (!isAbsent(context)) {
                         Misbehaviour.requirePeer(stopped, () -> callsOfTheRest(context));
-                        requireMasked(context, absent);
+                        context.requireMasked(absent);
                         callsOfTheRest(context);
                     }
                     context.communicator().barrier(PATIENCE);
@@ -177,7 +163,7 @@ record NormalLoss(TestBackend backend, NormalShape shape, Set<Integer> absent) {
                         }
                         calls(rank);
                     }
-                    requireMasked(context, Set.of());
+                    context.requireMasked(Set.of());
                 });
     }
 

@@ -51,7 +51,7 @@ public record NormalMaskConformance(TestBackend backend) {
                 UnsupportedOperationException.class,
                 "if a network connects the nodes",
                 () -> context.buffer().updateMask(other, true));
-        NormalLoss.requireMasked(context, Set.of());
+        context.requireMasked(Set.of());
         NormalLoss.calls(shape.rank(context));
     }
 
@@ -125,7 +125,7 @@ public record NormalMaskConformance(TestBackend backend) {
                         return;
                     }
                     Misbehaviour.requirePeer(victim, () -> loss.callsOfAll(context));
-                    NormalLoss.requireMasked(context, loss.absent());
+                    context.requireMasked(loss.absent());
                     loss.callsOfTheRest(context);
                 });
     }

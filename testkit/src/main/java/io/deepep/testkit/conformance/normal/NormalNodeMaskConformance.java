@@ -131,7 +131,7 @@ public record NormalNodeMaskConformance(TestBackend backend) {
                         NormalRank rank = loss.whole(context);
                         Misbehaviour.requireMismatch(
                                 () -> rank.call(rank.plan().build()), "masked ranks");
-                        NormalLoss.requireMasked(context, Set.of(stopped));
+                        context.requireMasked(Set.of(stopped));
                         loss.callsOfTheRest(context);
                     }
                     context.meet();
@@ -169,7 +169,7 @@ public record NormalNodeMaskConformance(TestBackend backend) {
                             buffer.dispatch(plan, CallOptions.sync().on(stream));
                             stream.synchronize();
                         }
-                        NormalLoss.requireMasked(context, Set.of(stopped));
+                        context.requireMasked(Set.of(stopped));
                         loss.callsOfTheRest(context);
                     }
                     context.meet();
@@ -238,7 +238,7 @@ public record NormalNodeMaskConformance(TestBackend backend) {
                 assertThat(differ).hasMessageContaining("masked ranks");
             }
         }
-        NormalLoss.requireMasked(context, stopped);
+        context.requireMasked(stopped);
         boolean host = context.buffer().options().device().isHost();
         assertThat(timeouts).as("time-outs").isBetween(1, host ? 1 : stopped.size());
     }

@@ -12,6 +12,7 @@ import io.deepep.testkit.conformance.Ranks;
 import io.deepep.testkit.exchange.NormalWorld;
 import io.deepep.testkit.routing.Gate;
 import io.deepep.testkit.routing.RoutingSpec;
+import java.util.Set;
 import java.util.stream.Stream;
 
 /**
@@ -172,6 +173,11 @@ record NormalShape(
     @Override
     public NormalWorld world(RoutingSpec spec) {
         return NormalWorld.of(spec, hidden, dtype);
+    }
+
+    @Override
+    public NormalWorld without(RoutingSpec spec, Set<Integer> masked) {
+        return world(spec).without(masked);
     }
 
     @Override

@@ -41,9 +41,7 @@ public final class MaskObservationConformance implements RankGroup {
     public void lowLatencyCalls(RankContext context) {
         if (context.rank() != MASKED) {
             context.buffer().updateMask(MASKED, true);
-            LowLatencyRank rank =
-                    new LowLatencyRank(
-                            context, context.shared("rest", _ -> SHAPE.without(Set.of(MASKED))));
+            LowLatencyRank rank = SHAPE.rest(context, Set.of(MASKED));
             for (boolean preReduced : new boolean[] {false, true}) {
                 LowLatencyDispatchResult received = rank.dispatchWeighted(LowLatencyFormat.BF16);
                 CallFacts out = latest.get(context.rank());

@@ -1,7 +1,5 @@
 package io.deepep.testkit.conformance.replacement;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.deepep.Buffer;
 import io.deepep.Communicator;
 import io.deepep.EpTopology;
@@ -89,10 +87,8 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
 
     /** Verified calls of all ranks. */
     void calls(RankContext context) {
-        calls(
-                context,
-                context.shared("normal", _ -> normal()),
-                context.shared("ll", _ -> lowLatency().world(7)));
+        NormalWorld all = context.shared("normal", _ -> normal());
+        calls(new NormalRank(context, all), lowLatency().rank(context, 7));
     }
 
     /** Calls of all ranks, after which the dead are gone. */
@@ -107,25 +103,19 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     /** Verified calls of the ranks that are left. */
     void callsOfTheRest(RankContext context) {
         NormalWorld rest = context.shared("normal " + dead, _ -> normal().without(dead));
-        calls(context, rest, context.shared("ll " + dead, _ -> lowLatency().without(dead)));
+        calls(new NormalRank(context, rest), lowLatency().rest(context, dead));
     }
 
-    private static void calls(RankContext context, NormalWorld normal, LowLatencyWorld lowLatency) {
-        NormalRank rank = new NormalRank(context, normal);
-        LowLatencyRank low = new LowLatencyRank(context, lowLatency);
+    private static void calls(NormalRank normal, LowLatencyRank lowLatency) {
         for (int round = 0; round < ROUNDS; round++) {
-            rank.roundTrip();
-            low.roundTrip();
+            normal.roundTrip();
+            lowLatency.roundTrip();
         }
     }
 
     /** Masks the dead. */
     void mask(RankContext context) {
-        dead.forEach(rank -> context.buffer().updateMask(rank, true));
-    }
-
-    static void requireNobodyMasked(Buffer buffer) {
-        assertThat(buffer.queryMask()).containsOnly(0);
+        context.mask(dead);
     }
 
     /** Opens a buffer in the place of a dead rank. */
@@ -168,7 +158,7 @@ record ReplacedGroup(TestBackend backend, EpTopology topology, Set<Integer> dead
     }
 
     private void goOn(RankContext context) {
-        requireNobodyMasked(context.buffer());
+        context.requireMasked(Set.of());
         calls(context);
         context.buffer().rejoin();
         calls(context);
