@@ -4,6 +4,7 @@ import io.deepep.DType;
 import io.deepep.Tensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Arrays;
 
 /**
  * One row's sum of BF16 rows with, for each element, how far an implementation in fp32 arithmetic
@@ -33,6 +34,13 @@ final class ExactRow {
         sum = new double[hidden];
         magnitude = new double[hidden];
         error = new double[hidden];
+    }
+
+    void clear() {
+        Arrays.fill(sum, 0);
+        Arrays.fill(magnitude, 0);
+        Arrays.fill(error, 0);
+        terms = 0;
     }
 
     /** Adds {@code weight} times row {@code row} of {@code x}, BF16 [N,H]. */

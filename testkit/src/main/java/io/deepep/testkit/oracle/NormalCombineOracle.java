@@ -115,12 +115,16 @@ public final class NormalCombineOracle {
     private void checkBf16(int src, List<Tensor> outputs, List<Tensor> biases, Tensor actual) {
         int hidden = (int) outputs.getFirst().size(1);
         RowBits.requireShape(actual, COMBINED, DType.BF16, routing.numTokens(src), hidden);
+        ExactRow total = new ExactRow(hidden);
+        ExactRow node = new ExactRow(hidden);
+        ExactRow one = new ExactRow(hidden);
         for (int token = 0; token < routing.numTokens(src); token++) {
-            ExactRow total = new ExactRow(hidden);
+            total.clear();
             for (int first = 0; first < routing.numRanks(); first += numNvlRanks) {
-                ExactRow node = new ExactRow(hidden);
+                node.clear();
                 for (int rank = first; rank < first + numNvlRanks; rank++) {
-                    node.add(sumOf(outputs.get(rank), src, token, rank));
+                    sum(one, outputs.get(rank), src, token, rank);
+                    node.add(one);
                 }
                 if (numNvlRanks < routing.numRanks()) {
                     node.allowRounding();
@@ -135,16 +139,15 @@ public final class NormalCombineOracle {
         }
     }
 
-    /** What a rank sends of a token. */
-    private ExactRow sumOf(Tensor output, int src, int token, int rank) {
-        ExactRow sum = new ExactRow((int) output.size(1));
+    /** Makes {@code sum} what a rank sends of a token. */
+    private void sum(ExactRow sum, Tensor output, int src, int token, int rank) {
+        sum.clear();
         for (int place : placesOf(src, token, rank)) {
             sum.add(output, place, 1);
         }
         if (expanded) {
             sum.allowRounding();
         }
-        return sum;
     }
 
     /** Where a rank's rows of a token are, in the order of selections. */
