@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /** The ranks that this process runs, and how they reach all others. */
-public interface RankSource extends AutoCloseable, RoundAgreement {
+public interface RankSource extends AutoCloseable {
     /** R, ranks of other processes included. */
     int numRanks();
 
@@ -19,9 +19,19 @@ public interface RankSource extends AutoCloseable, RoundAgreement {
     /** Starts over with new communicators: after a failure the old ones may be out of step. */
     void renew();
 
-    @Override
+    /**
+     * Ends a round of work: where there are other processes, all tell each other how it went.
+     *
+     * @param nanos of the slowest local rank
+     * @param failure of a local rank, or null
+     * @return nanoseconds of the slowest rank of all
+     * @throws RankFailure in every process, if a rank failed in any
+     */
     default long meet(long nanos, RankFailure failure) {
-        return RoundAgreement.LOCAL.meet(nanos, failure);
+        if (failure != null) {
+            throw failure;
+        }
+        return nanos;
     }
 
     /**

@@ -3,7 +3,6 @@ package io.deepep.bench.run;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /**
  * One thread per rank, kept between rounds of work. A round makes no garbage, so that allocation of
@@ -24,11 +23,10 @@ public final class RankTeam implements AutoCloseable {
         T ask(int rank) throws Exception;
     }
 
-    private final int numRanks;
+    private final RankSource ranks;
     private final List<Integer> localRanks;
     private final Object starting = new Object();
     private final Object finishing = new Object();
-    private final RoundAgreement roundEnd;
     private final long[] nanos;
     private long slowestNanos;
     private Work work;
@@ -37,33 +35,21 @@ public final class RankTeam implements AutoCloseable {
     private int running;
     private RankFailure failure;
 
-    private RankTeam(int numRanks, List<Integer> localRanks, RoundAgreement roundEnd) {
-        this.numRanks = numRanks;
-        this.localRanks = localRanks;
-        this.roundEnd = roundEnd;
-        this.nanos = new long[numRanks];
+    private RankTeam(RankSource ranks) {
+        this.ranks = ranks;
+        this.localRanks = ranks.localRanks();
+        this.nanos = new long[ranks.numRanks()];
     }
 
-    /** Starts a thread for each of {@code numRanks} ranks. */
+    /** Starts a thread for each of {@code numRanks} ranks, which have no need of communicators. */
     public static RankTeam start(int numRanks) {
-        return start(numRanks, IntStream.range(0, numRanks).boxed().toList(), RoundAgreement.LOCAL);
+        return start(RankSource.inProcess(numRanks));
     }
 
     /** Starts a thread for each of those that this process runs. */
     public static RankTeam start(RankSource ranks) {
-        return start(ranks.numRanks(), ranks.localRanks(), ranks);
-    }
-
-    /**
-     * Starts a thread for each rank of this process.
-     *
-     * @param numRanks ranks of all processes
-     * @param localRanks those of this one
-     * @param roundEnd how processes meet after a round
-     */
-    static RankTeam start(int numRanks, List<Integer> localRanks, RoundAgreement roundEnd) {
-        RankTeam team = new RankTeam(numRanks, localRanks, roundEnd);
-        for (int rank : localRanks) {
+        RankTeam team = new RankTeam(ranks);
+        for (int rank : team.localRanks) {
             int mine = rank;
             Thread.ofPlatform().name("deepep-rank-" + rank).daemon().start(() -> team.serve(mine));
         }
@@ -72,7 +58,7 @@ public final class RankTeam implements AutoCloseable {
 
     /** R, ranks of other processes included. */
     public int size() {
-        return numRanks;
+        return ranks.numRanks();
     }
 
     /** The ranks that have a thread here. */
@@ -104,7 +90,7 @@ public final class RankTeam implements AutoCloseable {
         for (long time : nanos) {
             slowest = Math.max(slowest, time);
         }
-        slowestNanos = roundEnd.meet(slowest, failure);
+        slowestNanos = ranks.meet(slowest, failure);
     }
 
     /**
@@ -112,7 +98,7 @@ public final class RankTeam implements AutoCloseable {
      * rank; ranks of other processes have none.
      */
     public <T> List<T> ask(Question<T> each) {
-        List<T> answers = new ArrayList<>(Collections.nCopies(numRanks, null));
+        List<T> answers = new ArrayList<>(Collections.nCopies(size(), null));
         run(
                 rank -> {
                     T answer = each.ask(rank);

@@ -48,6 +48,19 @@ class LaunchedRanksTest {
     }
 
     @Test
+    void ranksOfOtherProcessesHaveAPlaceButNoAnswer() throws InterruptedException {
+        onEach(
+                (rank, ranks) -> {
+                    Integer[] answers = new Integer[NUM_RANKS];
+                    answers[rank] = 10 * rank;
+                    try (RankTeam team = RankTeam.start(ranks)) {
+                        assertThat(team.ask(each -> 10 * each)).containsExactly(answers);
+                        assertThat(team.size()).isEqualTo(NUM_RANKS);
+                    }
+                });
+    }
+
+    @Test
     void aWrongResultOfOneIsAFailureOfAll() throws InterruptedException {
         onEach(
                 (rank, ranks) -> {

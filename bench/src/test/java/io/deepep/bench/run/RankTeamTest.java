@@ -64,12 +64,4 @@ final class RankTeamTest {
                     .satisfies(failure -> assertThat(failure.getSuppressed()).hasSize(1));
         }
     }
-
-    @Test
-    void ranksOfOtherProcessesHaveAPlaceButNoAnswer() {
-        try (RankTeam team = RankTeam.start(4, List.of(1, 3), RoundAgreement.LOCAL)) {
-            assertThat(team.ask(rank -> 10 * rank)).containsExactly(null, 10, null, 30);
-            assertThat(team.size()).isEqualTo(4);
-        }
-    }
 }
