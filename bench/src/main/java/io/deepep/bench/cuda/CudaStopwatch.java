@@ -3,6 +3,7 @@ package io.deepep.bench.cuda;
 import io.deepep.CallOptions;
 import io.deepep.EpTopology;
 import io.deepep.Event;
+import io.deepep.Graph;
 import io.deepep.bench.measure.Samples;
 import io.deepep.bench.measure.Timing;
 import io.deepep.bench.run.CollectiveCall;
@@ -229,6 +230,22 @@ public final class CudaStopwatch implements AutoCloseable {
                 slowest(lane -> lane.work),
                 slowest(lane -> lane.calls),
                 slowest(lane -> lane.enqueues));
+    }
+
+    /** The same of what an operation that was called before enqueues, replayed as a graph. */
+    public Timing measureAsGraph(CollectiveCall operation, int warmups, int repeats) {
+        try (PerRank<Graph> graphs = PerRank.open(team, rank -> capture(rank, operation))) {
+            CollectiveCall replay =
+                    (rank, options) -> {
+                        graphs.get(rank).replay();
+                        return stream(rank).record();
+                    };
+            return measure(replay, warmups, repeats);
+        }
+    }
+
+    private Graph capture(int rank, CollectiveCall operation) {
+        return Graph.capture(stream(rank), () -> operation.call(rank, CallOptions.async()));
     }
 
     private Samples slowest(Function<Lane, long[]> times) {

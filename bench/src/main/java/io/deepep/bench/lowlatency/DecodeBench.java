@@ -2,7 +2,6 @@ package io.deepep.bench.lowlatency;
 
 import io.deepep.bench.cuda.CudaStopwatch;
 import io.deepep.bench.cuda.DriverText;
-import io.deepep.bench.cuda.GraphOperation;
 import io.deepep.bench.measure.BenchOptions;
 import io.deepep.bench.measure.BenchReport;
 import io.deepep.bench.measure.Build;
@@ -113,17 +112,14 @@ public final class DecodeBench {
             Timing bare =
                     stopwatch.measure(stopwatch.bareLaunches(loop.numCalls()), warmups, repeats);
             Timing calls = stopwatch.measure(loop, warmups, repeats);
-            try (GraphOperation graph =
-                    new GraphOperation(setup.session().team(), stopwatch, loop)) {
-                Timing replay = stopwatch.measure(graph, warmups, repeats);
-                return new DecodeRecord.Times(
-                        per(calls.work(), layers),
-                        per(calls.calls(), layers),
-                        per(replay.work(), layers),
-                        per(replay.calls(), layers),
-                        per(calls.enqueues(), loop.numCalls()),
-                        per(bare.enqueues(), loop.numCalls()));
-            }
+            Timing replay = stopwatch.measureAsGraph(loop, warmups, repeats);
+            return new DecodeRecord.Times(
+                    per(calls.work(), layers),
+                    per(calls.calls(), layers),
+                    per(replay.work(), layers),
+                    per(replay.calls(), layers),
+                    per(calls.enqueues(), loop.numCalls()),
+                    per(bare.enqueues(), loop.numCalls()));
         }
     }
 
