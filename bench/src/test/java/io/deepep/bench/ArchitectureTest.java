@@ -6,6 +6,7 @@ import static com.tngtech.archunit.core.domain.JavaClass.Predicates.resideOutsid
 import static com.tngtech.archunit.core.domain.properties.HasName.Predicates.nameStartingWith;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.classes;
 import static com.tngtech.archunit.lang.syntax.ArchRuleDefinition.noClasses;
+import static io.deepep.bench.docs.Checkout.ROOT;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import com.tngtech.archunit.ArchConfiguration;
@@ -14,7 +15,7 @@ import com.tngtech.archunit.core.domain.JavaClasses;
 import com.tngtech.archunit.core.domain.JavaModifier;
 import com.tngtech.archunit.core.importer.ClassFileImporter;
 import java.io.IOException;
-import java.net.URISyntaxException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -254,26 +255,17 @@ class ArchitectureTest {
      * The class files of every module that has been built: target/classes or target/test-classes.
      */
     private static JavaClasses importFolders(String... names) {
-        try {
-            Path own =
-                    Path.of(
-                            ArchitectureTest.class
-                                    .getProtectionDomain()
-                                    .getCodeSource()
-                                    .getLocation()
-                                    .toURI());
-            try (Stream<Path> modules = Files.list(own.resolve("../../..").normalize())) {
-                List<Path> folders =
-                        modules.map(module -> module.resolve("target"))
-                                .flatMap(target -> Stream.of(names).map(target::resolve))
-                                .filter(Files::isDirectory)
-                                .toList();
-                // A dependency's name is all that the rules ask of classes outside of the project.
-                ArchConfiguration.get().setResolveMissingDependenciesFromClassPath(false);
-                return new ClassFileImporter().importPaths(folders);
-            }
-        } catch (IOException | URISyntaxException unreadable) {
-            throw new IllegalStateException("the build's folders cannot be read", unreadable);
+        try (Stream<Path> modules = Files.list(ROOT)) {
+            List<Path> folders =
+                    modules.map(module -> module.resolve("target"))
+                            .flatMap(target -> Stream.of(names).map(target::resolve))
+                            .filter(Files::isDirectory)
+                            .toList();
+            // A dependency's name is all that the rules ask of classes outside of the project.
+            ArchConfiguration.get().setResolveMissingDependenciesFromClassPath(false);
+            return new ClassFileImporter().importPaths(folders);
+        } catch (IOException unreadable) {
+            throw new UncheckedIOException(unreadable);
         }
     }
 }

@@ -4,18 +4,17 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 
 /** The checkout that is tested. */
 public final class Checkout {
     public static final Path ROOT = Path.of("..").toAbsolutePath().normalize();
 
-    private Checkout() {}
-
     /** Its files in order, without hidden ones and what builds have made. */
-    public static Stream<Path> files() {
-        return files(ROOT);
-    }
+    public static final List<Path> FILES = files(ROOT).toList();
+
+    private Checkout() {}
 
     private static Stream<Path> files(Path folder) {
         try (Stream<Path> entries = Files.list(folder)) {

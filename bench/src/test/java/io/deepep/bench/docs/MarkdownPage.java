@@ -31,7 +31,7 @@ record MarkdownPage(Path path, List<String> links, Set<String> anchors, List<Blo
 
     /** All pages of the repository. */
     static List<MarkdownPage> all() {
-        return Checkout.files()
+        return Checkout.FILES.stream()
                 .filter(file -> file.toString().endsWith(".md"))
                 .map(MarkdownPage::read)
                 .toList();

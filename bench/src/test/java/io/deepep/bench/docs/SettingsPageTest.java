@@ -52,7 +52,7 @@ class SettingsPageTest {
 
     private static Set<String> read(Pattern pattern, Predicate<Path> sources) throws IOException {
         Set<String> names = new TreeSet<>();
-        for (Path file : Checkout.files().filter(sources).toList()) {
+        for (Path file : Checkout.FILES.stream().filter(sources).toList()) {
             if (!file.endsWith("SettingsPageTest.java")) {
                 names.addAll(found(pattern, Files.readString(file)));
             }
