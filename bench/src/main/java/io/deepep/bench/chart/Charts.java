@@ -53,7 +53,7 @@ public final class Charts {
         double most = values.stream().mapToDouble(Double::doubleValue).max().orElse(0);
         Scale x = Scale.upTo(Math.max(most, ceiling.orElse(0)), STEPS, left, WIDTH - 84.0);
         double bottom = (double) height - FOOT;
-        gridOfX(svg, x, x.ticks(STEPS), HEAD, bottom);
+        gridOfX(svg, x, HEAD, bottom);
         svg.text((left + WIDTH - 84) / 2, bottom + 38, Anchor.MIDDLE, TEXT, false, Svg.INK, unit);
         ceiling.ifPresent(
                 limit -> svg.line(x.at(limit), HEAD - 6.0, x.at(limit), bottom, RED, true));
@@ -70,16 +70,16 @@ public final class Charts {
         return svg.toString();
     }
 
-    private static void gridOfX(Svg svg, Scale x, List<Double> ticks, double top, double bottom) {
-        for (double tick : ticks) {
+    private static void gridOfX(Svg svg, Scale x, double top, double bottom) {
+        for (double tick : x.ticks()) {
             double at = x.at(tick);
             svg.line(at, top, at, bottom, Svg.GRID, false);
             svg.text(at, bottom + 18, Anchor.MIDDLE, 12, false, Svg.SOFT, Scale.number(tick));
         }
     }
 
-    private static void gridOfY(Svg svg, Scale y, List<Double> ticks, double left, double right) {
-        for (double tick : ticks) {
+    private static void gridOfY(Svg svg, Scale y, double left, double right) {
+        for (double tick : y.ticks()) {
             double at = y.at(tick);
             svg.line(left, at, right, at, Svg.GRID, false);
             svg.text(left - 8, at + 4, Anchor.END, 12, false, Svg.SOFT, Scale.number(tick));
@@ -99,7 +99,7 @@ public final class Charts {
         double mean = Arrays.stream(values).average().orElse(0);
         double most = Arrays.stream(values).asDoubleStream().max().orElse(0);
         Scale y = Scale.upTo(most, 6, bottom, HEAD + 22.0);
-        gridOfY(svg, y, y.ticks(6), left, right);
+        gridOfY(svg, y, left, right);
         int block = Math.max(1, Math.ceilDiv(values.length, MOST_BARS));
         int bars = Math.ceilDiv(values.length, block);
         double step = (right - left) / bars;
@@ -254,8 +254,8 @@ public final class Charts {
         double right = WIDTH - 24.0;
         Scale x = over(lines, true, 2, left, right);
         Scale y = over(lines, false, 10, bottom, top);
-        gridOfX(svg, x, x.powers(2), top, bottom);
-        gridOfY(svg, y, y.powers(10), left, right);
+        gridOfX(svg, x, top, bottom);
+        gridOfY(svg, y, left, right);
         int number = 0;
         for (Map.Entry<String, Line> each : lines.entrySet()) {
             String stroke = LINES.get(number % LINES.size());

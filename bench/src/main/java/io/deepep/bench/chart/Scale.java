@@ -9,23 +9,25 @@ import java.util.Locale;
  *
  * @param from pixel of {@code least}
  * @param to pixel of {@code most}
+ * @param step from one mark to the next; on a logarithmic axis their ratio
  * @param logarithmic whether equal distances are equal ratios
  */
-record Scale(double least, double most, double from, double to, boolean logarithmic) {
+record Scale(double least, double most, double from, double to, double step, boolean logarithmic) {
     private static final double[] STEPS = {1, 2, 5};
     private static final double ROUNDING = 1e-9;
 
     /** From 0 to a round number that is not below {@code most}, in at most {@code numSteps}. */
     static Scale upTo(double most, int numSteps, double from, double to) {
-        double step = step(most, numSteps);
-        return new Scale(0, Math.max(1, Math.ceil(most / step - ROUNDING)) * step, from, to, false);
+        double reached = most > 0 ? most : 1; // an axis of nothing has marks too
+        double step = step(reached, numSteps);
+        return new Scale(0, Math.ceil(reached / step - ROUNDING) * step, from, to, step, false);
     }
 
     /** Between powers of ten or two, whatever {@code base} is. */
     static Scale logarithmic(double least, double most, int base, double from, double to) {
         double low = Math.pow(base, Math.floor(log(least, base) + ROUNDING));
         double high = Math.pow(base, Math.ceil(log(most, base) - ROUNDING));
-        return new Scale(low, high > low ? high : low * base, from, to, true);
+        return new Scale(low, high > low ? high : low * base, from, to, base, true);
     }
 
     private static double log(double value, int base) {
@@ -34,9 +36,6 @@ record Scale(double least, double most, double from, double to, boolean logarith
 
     /** The smallest of 1, 2, 5 times a power of ten that divides {@code most} into few steps. */
     private static double step(double most, int numSteps) {
-        if (most <= 0) {
-            return 1;
-        }
         double power = Math.pow(10, Math.floor(Math.log10(most / numSteps)));
         for (double factor : STEPS) {
             if (most / (factor * power) <= numSteps + ROUNDING) {
@@ -54,21 +53,13 @@ record Scale(double least, double most, double from, double to, boolean logarith
         return from + share * (to - from);
     }
 
-    /** Round values, at most {@code numSteps} steps apart. */
-    List<Double> ticks(int numSteps) {
+    /** Values that are marked: round ones, or powers of the base. */
+    List<Double> ticks() {
         List<Double> ticks = new ArrayList<>();
-        double step = step(most - least, numSteps);
-        for (int i = 0; least + i * step <= most * (1 + ROUNDING); i++) {
-            ticks.add(least + i * step);
-        }
-        return ticks;
-    }
-
-    /** Powers of {@code base}. */
-    List<Double> powers(int base) {
-        List<Double> ticks = new ArrayList<>();
-        for (double tick = least; tick <= most * (1 + ROUNDING); tick *= base) {
+        double tick = least;
+        for (int i = 1; tick <= most * (1 + ROUNDING); i++) {
             ticks.add(tick);
+            tick = logarithmic ? tick * step : least + i * step;
         }
         return ticks;
     }
