@@ -155,9 +155,10 @@ final class NormalCase implements Case {
         }
         if (variant.has(TWO_BIASES)) {
             builder.bias(
-                    pool.bias(rank, 0, numTokens).device(), pool.bias(rank, 1, numTokens).device());
+                    pool.bias(rank, 0, numTokens).device().x(),
+                    pool.bias(rank, 1, numTokens).device().x());
         } else if (variant.has(BIAS)) {
-            builder.bias(pool.bias(rank, 0, numTokens).device());
+            builder.bias(pool.bias(rank, 0, numTokens).device().x());
         }
         if (variant.has(OUT)) {
             Tensor stale = Rows.expertOutputs(numTokens, session.job().hidden(), rank);
@@ -212,7 +213,7 @@ final class NormalCase implements Case {
         int number = variant.has(TWO_BIASES) ? 2 : variant.has(BIAS) ? 1 : 0;
         List<Tensor> biases = new ArrayList<>();
         for (int i = 0; i < number; i++) {
-            biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host());
+            biases.add(pool.bias(rank, i, workload.routing().numTokens(rank)).host().x());
         }
         return biases;
     }

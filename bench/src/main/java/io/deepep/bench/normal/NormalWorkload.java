@@ -67,7 +67,7 @@ final class NormalWorkload {
 
     private List<TokenPool.Placed> first(List<TokenPool.Placed> all) {
         return IntStream.range(0, all.size())
-                .mapToObj(rank -> all.get(rank).first(routing.numTokens(rank)))
+                .mapToObj(rank -> all.get(rank).slice(0, routing.numTokens(rank)))
                 .toList();
     }
 }

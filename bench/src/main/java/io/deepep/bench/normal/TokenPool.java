@@ -9,7 +9,6 @@ import io.deepep.Tensor;
 import io.deepep.bench.run.RankMemory;
 import io.deepep.bench.run.Rows;
 import io.deepep.bench.run.Session;
-import io.deepep.bench.run.TensorPair;
 import io.deepep.testkit.routing.Tokens;
 import java.lang.foreign.Arena;
 import java.util.EnumMap;
@@ -20,12 +19,19 @@ import java.util.stream.IntStream;
 
 /** Tokens, biases and expert outputs of every rank, made once and used by all cases. */
 final class TokenPool implements AutoCloseable {
-    /** Tokens for the oracle and for the buffer, if it is one of this process. */
+    /**
+     * The same rows twice: for the oracle on the host, and where the buffer of their rank works,
+     * null if it is one of another process. One tensor on the host backend.
+     */
     record Placed(Tokens host, Tokens device) {
-        Placed first(int numTokens) {
+        Placed slice(long from, long rows) {
             return new Placed(
-                    TokenPool.first(host, numTokens),
-                    device == null ? null : TokenPool.first(device, numTokens));
+                    slice(host, from, rows), device == null ? null : slice(device, from, rows));
+        }
+
+        private static Tokens slice(Tokens all, long from, long rows) {
+            Tensor scales = all.scales() == null ? null : all.scales().slice(0, from, rows);
+            return new Tokens(all.x().slice(0, from, rows), scales);
         }
     }
 
@@ -33,10 +39,10 @@ final class TokenPool implements AutoCloseable {
     private final int hidden;
     private final long seed;
     private final Map<DType, List<Placed>> tokens = new EnumMap<>(DType.class);
-    private final List<TensorPair> biases;
+    private final List<Placed> biases;
     private final Arena arena = Arena.ofShared();
     private final List<Tensor> differentOutputs;
-    private final TensorPair[] outputs;
+    private final Placed[] outputs;
     private final Tensor[] plain;
 
     TokenPool(Session session, int maxTokens) {
@@ -50,15 +56,15 @@ final class TokenPool implements AutoCloseable {
         this.biases =
                 session.ask(
                         rank ->
-                                TensorPair.of(
+                                place(
+                                        rank,
                                         Rows.expertOutputs(
-                                                maxTokens + 1, hidden, seed + 1000 + rank),
-                                        session.memory(rank)));
+                                                maxTokens + 1, hidden, seed + 1000 + rank)));
         this.differentOutputs =
                 IntStream.range(0, session.job().numRanks())
                         .mapToObj(rank -> Rows.differentOutputs(hidden, outputSeed(rank)))
                         .toList();
-        this.outputs = new TensorPair[session.job().numRanks()];
+        this.outputs = new Placed[session.job().numRanks()];
         this.plain = new Tensor[session.job().numRanks()];
     }
 
@@ -73,6 +79,10 @@ final class TokenPool implements AutoCloseable {
         return all;
     }
 
+    private Placed place(int rank, Tensor host) {
+        return place(rank, new Tokens(host, null));
+    }
+
     private Placed place(int rank, Tokens host) {
         Tensor x = session.memory(rank).upload(host.x());
         Tensor scales = host.scales() == null ? null : session.memory(rank).upload(host.scales());
@@ -85,7 +95,7 @@ final class TokenPool implements AutoCloseable {
     }
 
     /** One of two biases, BF16 [numTokens, H]. */
-    TensorPair bias(int rank, int which, int numTokens) {
+    Placed bias(int rank, int which, int numTokens) {
         return biases.get(rank).slice(which, numTokens);
     }
 
@@ -93,10 +103,10 @@ final class TokenPool implements AutoCloseable {
      * What the experts of {@code rank} are said to compute, BF16 [rows, H]. Called on the thread of
      * that rank.
      */
-    private TensorPair outputs(int rank, int rows) {
-        if (outputs[rank] == null || outputs[rank].host().size(0) < rows) {
+    private Placed outputs(int rank, int rows) {
+        if (outputs[rank] == null || outputs[rank].host().x().size(0) < rows) {
             Tensor host = Rows.expertOutputs(arena, rows, hidden, outputSeed(rank));
-            outputs[rank] = TensorPair.of(host, session.memory(rank));
+            outputs[rank] = place(rank, host);
         }
         return outputs[rank].slice(0, rows);
     }
@@ -115,7 +125,7 @@ final class TokenPool implements AutoCloseable {
 
     /** {@link #outputs} in plain device memory. */
     private Tensor plainOutputs(int rank, int rows) {
-        Tensor host = outputs(rank, rows).host();
+        Tensor host = outputs(rank, rows).host().x();
         if (plain[rank] == null || plain[rank].size(0) < rows) {
             plain[rank] = session.memory(rank).uploadPlain(host);
         }
@@ -129,7 +139,8 @@ final class TokenPool implements AutoCloseable {
         CombinePlan.Builder plan =
                 switch (source) {
                     case ELSEWHERE ->
-                            CombinePlan.builder(outputs(rank, rows).device(), received.handle());
+                            CombinePlan.builder(
+                                    outputs(rank, rows).device().x(), received.handle());
                     case PLAIN_MEMORY ->
                             CombinePlan.builder(plainOutputs(rank, rows), received.handle());
                     case BUFFER -> inBuffer(rank, format, received);
@@ -140,24 +151,19 @@ final class TokenPool implements AutoCloseable {
     private CombinePlan.Builder inBuffer(int rank, CombineFormat format, DispatchResult received) {
         RankMemory memory = session.memory(rank);
         int rows = received.numRecvTokens();
-        TensorPair outputs = outputs(rank, rows);
+        Placed outputs = outputs(rank, rows);
         if (format == CombineFormat.BF16) {
             Tensor target = session.buffer(rank).getCombineBuffer(received.handle());
-            memory.copyRows(outputs.device(), target, rows);
+            memory.copyRows(outputs.device().x(), target, rows);
             return CombinePlan.builder(target, received.handle());
         }
         ScaledRows target = session.buffer(rank).getFp8CombineBuffer(received.handle());
         try (Arena brief = Arena.ofShared()) {
-            ScaledRows host = Rows.fp8(brief, outputs.host());
+            ScaledRows host = Rows.fp8(brief, outputs.host().x());
             memory.copyRows(memory.upload(host.elements()), target.elements(), rows);
             memory.copyRows(memory.upload(host.scales()), target.scales(), rows);
         }
         return CombinePlan.builder(target.elements(), received.handle()).scales(target.scales());
-    }
-
-    private static Tokens first(Tokens all, int numTokens) {
-        Tensor scales = all.scales() == null ? null : all.scales().slice(0, 0, numTokens);
-        return new Tokens(all.x().slice(0, 0, numTokens), scales);
     }
 
     /** Frees the expert outputs; the rest belongs to the garbage collector. */
