@@ -66,7 +66,7 @@ public final class LowLatencyTest {
                                             special,
                                             LowLatencyVariant.of(BF16).noted(note)));
                         });
-        cases.add(new ChainedCase(session, workloads.subList(0, 2), BF16));
+        cases.add(new ChainedCase(session, workloads.subList(0, 2)));
         if (job.numRanks() > 1) {
             int absent = job.numRanks() - 1;
             LowLatencyWorkload without = setup.workload(job.routing(), Set.of(absent));
