@@ -25,7 +25,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** Holds the module graph, by packages, and that no test class has a name that is never run. */
@@ -51,79 +51,72 @@ class ArchitectureTest {
 
     private static final JavaClasses MAIN = importFolders("classes");
 
-    private static final List<String> VECTORS = List.of("jdk.incubator.vector..");
-
-    private static final Module API =
-            new Module(
-                    List.of(
-                            "io.deepep",
-                            "io.deepep.error..",
-                            "io.deepep.observe..",
-                            "io.deepep.spi.."),
-                    List.of(),
-                    List.of());
-    private static final Module COMMUNICATOR =
-            new Module(
-                    List.of("io.deepep.communicator.."),
-                    List.of(API),
-                    List.of("javax.crypto..", "org.jgroups.."));
-    private static final Module HOST =
-            new Module(List.of("io.deepep.host.."), List.of(API), VECTORS);
-    private static final Module NATIVE =
-            new Module(List.of("io.deepep.cuda.."), List.of(API), List.of());
-    private static final Module NORMAL =
-            new Module(List.of("io.deepep.normal.."), List.of(API, HOST, NATIVE), VECTORS);
-    private static final Module LOW_LATENCY =
-            new Module(List.of("io.deepep.lowlatency.."), List.of(API, HOST, NATIVE), VECTORS);
-    private static final Module BUFFER =
-            new Module(
-                    List.of("io.deepep.buffer.."),
-                    List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY),
-                    List.of("jdk.jfr.."));
-    private static final Module JCUDA =
-            new Module(List.of("io.deepep.jcuda.."), List.of(API), List.of("jcuda.."));
-    private static final Module DJL =
-            new Module(
-                    List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
-                    List.of(API),
-                    List.of("ai.djl..", "com.google.gson..", "io.netty..", "javax.management.."));
-    private static final Module MICROMETER =
-            new Module(List.of("io.deepep.micrometer.."), List.of(API), List.of("io.micrometer.."));
-    private static final Module TESTKIT =
-            new Module(List.of("io.deepep.testkit.."), List.of(API), List.of(TEST_LIBRARIES));
-    private static final Module PLANNER =
-            new Module(
-                    List.of("io.deepep.planner.."),
-                    List.of(API, NORMAL, LOW_LATENCY, BUFFER, TESTKIT),
-                    List.of());
-    private static final Module DOCTOR =
-            new Module(List.of("io.deepep.doctor.."), List.of(API, NATIVE), List.of());
-    private static final Module BENCH =
-            new Module(
-                    List.of("io.deepep.bench.."),
-                    List.of(
-                            API,
-                            COMMUNICATOR,
-                            HOST,
-                            NATIVE,
-                            NORMAL,
-                            LOW_LATENCY,
-                            BUFFER,
-                            TESTKIT,
-                            PLANNER,
-                            DOCTOR),
-                    List.of(
-                            "com.fasterxml.jackson..",
-                            "com.sun.management..",
-                            "com.github.freva.asciitable..",
-                            "com.github.mustachejava..",
-                            "jdk.jfr..",
-                            "me.tongfei.progressbar..",
-                            "org.openjdk.jmh..",
-                            "picocli.."));
+    private static final String VECTORS = "jdk.incubator.vector..";
 
     /** A module: its packages, the modules below it, the libraries that it may use besides Java. */
-    record Module(List<String> own, List<Module> below, List<String> libraries) {
+    @SuppressWarnings("ImmutableEnumChecker") // of List.of
+    enum Module {
+        API(
+                List.of("io.deepep", "io.deepep.error..", "io.deepep.observe..", "io.deepep.spi.."),
+                List.of()),
+        COMMUNICATOR("io.deepep.communicator..", List.of(API), "javax.crypto..", "org.jgroups.."),
+        HOST("io.deepep.host..", List.of(API), VECTORS),
+        NATIVE("io.deepep.cuda..", List.of(API)),
+        NORMAL("io.deepep.normal..", List.of(API, HOST, NATIVE), VECTORS),
+        LOW_LATENCY("io.deepep.lowlatency..", List.of(API, HOST, NATIVE), VECTORS),
+        BUFFER("io.deepep.buffer..", List.of(API, HOST, NATIVE, NORMAL, LOW_LATENCY), "jdk.jfr.."),
+        JCUDA("io.deepep.jcuda..", List.of(API), "jcuda.."),
+        DJL(
+                List.of("io.deepep.djl..", "ai.djl.serving.plugins.."),
+                List.of(API),
+                "ai.djl..",
+                "com.google.gson..",
+                "io.netty..",
+                "javax.management.."),
+        MICROMETER("io.deepep.micrometer..", List.of(API), "io.micrometer.."),
+        TESTKIT("io.deepep.testkit..", List.of(API), TEST_LIBRARIES),
+        PLANNER("io.deepep.planner..", List.of(API, NORMAL, LOW_LATENCY, BUFFER, TESTKIT)),
+        DOCTOR("io.deepep.doctor..", List.of(API, NATIVE)),
+        BENCH(
+                "io.deepep.bench..",
+                List.of(
+                        API,
+                        COMMUNICATOR,
+                        HOST,
+                        NATIVE,
+                        NORMAL,
+                        LOW_LATENCY,
+                        BUFFER,
+                        TESTKIT,
+                        PLANNER,
+                        DOCTOR),
+                "com.fasterxml.jackson..",
+                "com.sun.management..",
+                "com.github.freva.asciitable..",
+                "com.github.mustachejava..",
+                "jdk.jfr..",
+                "me.tongfei.progressbar..",
+                "org.openjdk.jmh..",
+                "picocli..");
+
+        private final List<String> own;
+        private final List<Module> below;
+        private final List<String> libraries;
+
+        Module(String own, List<Module> below, String... libraries) {
+            this(List.of(own), below, libraries);
+        }
+
+        Module(List<String> own, List<Module> below, String... libraries) {
+            this.own = own;
+            this.below = below;
+            this.libraries = List.of(libraries);
+        }
+
+        static String[] packages(Module... modules) {
+            return Stream.of(modules).flatMap(module -> module.own.stream()).toArray(String[]::new);
+        }
+
         String[] allowed() {
             return Stream.of(
                             Stream.of("java.."),
@@ -133,36 +126,13 @@ class ArchitectureTest {
                     .flatMap(names -> names)
                     .toArray(String[]::new);
         }
-
-        @Override
-        public String toString() {
-            return own.getFirst();
-        }
-    }
-
-    static List<Module> modules() {
-        return List.of(
-                API,
-                COMMUNICATOR,
-                HOST,
-                NATIVE,
-                NORMAL,
-                LOW_LATENCY,
-                BUFFER,
-                JCUDA,
-                DJL,
-                MICROMETER,
-                TESTKIT,
-                PLANNER,
-                DOCTOR,
-                BENCH);
     }
 
     @ParameterizedTest
-    @MethodSource("modules")
+    @EnumSource
     void dependsOnModulesBelowAlone(Module module) {
         classes()
-                .that(resideInAnyPackage(module.own().toArray(String[]::new)))
+                .that(resideInAnyPackage(Module.packages(module)))
                 .should()
                 .onlyDependOnClassesThat(resideInAnyPackage(module.allowed()))
                 .allowEmptyShould(true) // a build of some modules leaves the others out
@@ -171,9 +141,7 @@ class ArchitectureTest {
 
     @Test
     void everyPackageBelongsToAModule() {
-        String[] known =
-                modules().stream().flatMap(module -> module.own().stream()).toArray(String[]::new);
-        classes().should().resideInAnyPackage(known).check(MAIN);
+        classes().should().resideInAnyPackage(Module.packages(Module.values())).check(MAIN);
     }
 
     @ParameterizedTest
