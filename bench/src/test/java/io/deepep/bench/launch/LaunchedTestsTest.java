@@ -21,6 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.api.parallel.Execution;
 import org.junit.jupiter.api.parallel.ExecutionMode;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /** The test commands under {@code deepep launch}: a process for each rank. */
@@ -111,25 +112,15 @@ class LaunchedTestsTest {
         assertThat(outcome.outLines().getLast()).matches("\\[0\\] [1-9][0-9]* passed, 0 failed");
     }
 
-    private static Outcome bench(String mode, Path json) {
-        return launch(SMALL, "bench", mode, "--backend=host", "--repeats=3", "--json=" + json);
-    }
-
-    @Test
-    void benchOfLowLatencyMode(@TempDir Path folder) throws IOException {
+    @ParameterizedTest
+    @CsvSource({"normal, 8", "low-latency, 10"})
+    void benches(String mode, int numRecords, @TempDir Path folder) throws IOException {
         Path file = folder.resolve("records.json");
-        Outcome outcome = bench("low-latency", file);
-        assertThat(outcome.exitCode()).as("%s", outcome).isZero();
-        assertThat(new ObjectMapper().readTree(file.toFile())).isNotEmpty();
-    }
-
-    @Test
-    void benchOfNormalMode(@TempDir Path folder) throws IOException {
-        Path file = folder.resolve("records.json");
-        Outcome outcome = bench("normal", file);
+        Outcome outcome =
+                launch(SMALL, "bench", mode, "--backend=host", "--repeats=3", "--json=" + file);
         assertThat(outcome.exitCode()).as("%s", outcome).isZero();
         requireTwoProcesses(outcome);
-        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(8);
+        assertThat(new ObjectMapper().readTree(file.toFile())).hasSize(numRecords);
     }
 
     @Test
