@@ -1,10 +1,8 @@
 package io.deepep.bench.cuda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.deepep.cuda.kernel.KernelHeader;
+import io.deepep.testkit.CommittedHeaders;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
@@ -24,11 +22,6 @@ class BenchStructsTest {
     @ParameterizedTest
     @MethodSource("headers")
     void headerIsCurrent(Path file, KernelHeader header) throws IOException {
-        if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(file, header.text());
-        }
-        assertThat(file)
-                .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(header.text());
+        CommittedHeaders.requireCurrent(file, header.text());
     }
 }

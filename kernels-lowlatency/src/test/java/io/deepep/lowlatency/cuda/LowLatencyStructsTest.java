@@ -9,12 +9,10 @@ import io.deepep.LowLatencyFormat;
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.error.AbiMismatchException;
 import io.deepep.lowlatency.LowLatencyFormats;
+import io.deepep.testkit.CommittedHeaders;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -34,8 +32,6 @@ class LowLatencyStructsTest {
                     LowLatencyStructs.ONE_WORD.header,
                     CUDA.resolve("lowlatency_wide_structs.cuh"),
                     LowLatencyStructs.WIDE.header);
-    private static final Pattern HASH =
-            Pattern.compile("deepep_lowlatency_structs = 0x([0-9a-f]+);");
 
     static Stream<Path> generated() {
         return HEADERS.keySet().stream();
@@ -44,13 +40,7 @@ class LowLatencyStructsTest {
     @ParameterizedTest
     @MethodSource("generated")
     void headerIsCurrent(Path generated) throws IOException {
-        KernelHeader header = HEADERS.get(generated);
-        if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(generated, header.text());
-        }
-        assertThat(generated)
-                .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(header.text());
+        CommittedHeaders.requireCurrent(generated, HEADERS.get(generated).text());
     }
 
     /** A group of a size, and the numbers that tell its kernels from the others'. */
@@ -73,12 +63,11 @@ class LowLatencyStructsTest {
     }
 
     static Stream<Arguments> numbers() {
-        return HEADERS.keySet().stream()
-                .flatMap(path -> names(path).map(number -> Arguments.of(path, number)));
-    }
-
-    private static Stream<String> names(Path generated) {
-        return HEADERS.get(generated).numbers().keySet().stream();
+        return HEADERS.entrySet().stream()
+                .flatMap(
+                        entry ->
+                                entry.getValue().numbers().keySet().stream()
+                                        .map(number -> Arguments.of(entry.getKey(), number)));
     }
 
     /** Java with another value of a number than the one the kernels were built with. */
@@ -86,9 +75,7 @@ class LowLatencyStructsTest {
     @MethodSource("numbers")
     void anotherNumberIsRefused(Path generated, String number) throws IOException {
         KernelHeader header = HEADERS.get(generated);
-        Matcher built = HASH.matcher(Files.readString(generated));
-        assertThat(built.find()).isTrue();
-        long hash = Long.parseUnsignedLong(built.group(1), 16);
+        long hash = CommittedHeaders.hash(generated);
         header.requireSame("lowlatency_dispatch", hash);
         int value = header.numbers().get(number);
         KernelHeader changed = header.with(number, value + 1);
@@ -109,19 +96,8 @@ class LowLatencyStructsTest {
     /** Kernels have no number of these names of their own. */
     @Test
     void kernelsDeclareNoneOfThemAgain() throws IOException {
-        try (Stream<Path> files = Files.walk(CUDA)) {
-            for (Path path : files.filter(Files::isRegularFile).toList()) {
-                if (!HEADERS.containsKey(path)) {
-                    String text = Files.readString(path);
-                    assertThat(HEADERS.keySet().stream().flatMap(LowLatencyStructsTest::names))
-                            .as(path.toString())
-                            .noneMatch(number -> declares(text, number));
-                }
-            }
+        for (KernelHeader header : HEADERS.values()) {
+            CommittedHeaders.requireDeclaredNowhereElse(CUDA, header.numbers().keySet());
         }
-    }
-
-    private static boolean declares(String text, String number) {
-        return Pattern.compile("constexpr [^;()]*\\b" + number + " =").matcher(text).find();
     }
 }

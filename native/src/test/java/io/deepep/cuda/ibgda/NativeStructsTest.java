@@ -1,12 +1,10 @@
 package io.deepep.cuda.ibgda;
 
-import static org.assertj.core.api.Assertions.assertThat;
-
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.kernel.StatusStruct;
+import io.deepep.testkit.CommittedHeaders;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
@@ -35,12 +33,6 @@ class NativeStructsTest {
     @ParameterizedTest
     @MethodSource("headers")
     void headerIsCurrent(Committed committed) throws IOException {
-        Path file = Path.of(committed.file());
-        if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(file, committed.header().text());
-        }
-        assertThat(file)
-                .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(committed.header().text());
+        CommittedHeaders.requireCurrent(Path.of(committed.file()), committed.header().text());
     }
 }

@@ -5,12 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.cuda.kernel.KernelHeader;
 import io.deepep.error.AbiMismatchException;
+import io.deepep.testkit.CommittedHeaders;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -23,8 +21,6 @@ import org.junit.jupiter.params.provider.MethodSource;
  */
 @Tag("checkout")
 class NormalStructsTest {
-    private static final Pattern HASH = Pattern.compile("uint64_t \\w+ = 0x([0-9a-f]+);");
-
     static Stream<Arguments> headers() {
         return Stream.of(
                 Arguments.of("shared/normal_structs.cuh", NormalStructs.HEADER),
@@ -42,12 +38,7 @@ class NormalStructsTest {
     @ParameterizedTest
     @MethodSource("headers")
     void headerIsCurrent(String name, KernelHeader header) throws IOException {
-        if (Boolean.getBoolean("deepep.writeHeaders")) {
-            Files.writeString(file(name), header.text());
-        }
-        assertThat(file(name))
-                .as("write it again with -Ddeepep.writeHeaders=true")
-                .hasContent(header.text());
+        CommittedHeaders.requireCurrent(file(name), header.text());
     }
 
     static Stream<String> numbers() {
@@ -58,9 +49,7 @@ class NormalStructsTest {
     @ParameterizedTest
     @MethodSource("numbers")
     void anotherNumberIsRefused(String number) throws IOException {
-        Matcher built = HASH.matcher(Files.readString(file("shared/normal_structs.cuh")));
-        assertThat(built.find()).isTrue();
-        long hash = Long.parseUnsignedLong(built.group(1), 16);
+        long hash = CommittedHeaders.hash(file("shared/normal_structs.cuh"));
         NormalStructs.HEADER.requireSame("normal_dispatch", hash);
         int value = NormalStructs.HEADER.numbers().get(number);
         KernelHeader changed = NormalStructs.HEADER.with(number, value + 1);
@@ -82,19 +71,7 @@ class NormalStructsTest {
     /** Kernels have no number of these names of their own. */
     @Test
     void kernelsDeclareNoneOfThemAgain() throws IOException {
-        try (Stream<Path> files = Files.walk(Path.of("src/main/cuda"))) {
-            for (Path path : files.filter(Files::isRegularFile).toList()) {
-                if (!path.getFileName().toString().endsWith("_structs.cuh")) {
-                    String text = Files.readString(path);
-                    assertThat(numbers())
-                            .as(path.toString())
-                            .noneMatch(
-                                    number ->
-                                            Pattern.compile("constexpr [^;()]*\\b" + number + " =")
-                                                    .matcher(text)
-                                                    .find());
-                }
-            }
-        }
+        CommittedHeaders.requireDeclaredNowhereElse(
+                Path.of("src/main/cuda"), NormalStructs.HEADER.numbers().keySet());
     }
 }
