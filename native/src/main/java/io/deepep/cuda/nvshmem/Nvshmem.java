@@ -68,7 +68,7 @@ final class Nvshmem implements AutoCloseable {
      * those start at the same time. If a rank cannot start, all of them throw.
      *
      * @param peMap this rank among the ranks, and what its world consists of
-     * @param context of this rank's GPU; a reference of NVSHMEM's own is held until closed
+     * @param context of this rank's GPU
      * @param communicator of all ranks
      * @param timeout for this and for every later call
      * @throws io.deepep.error.DeepEpUnavailableException naming the ranks that cannot, with causes
@@ -279,7 +279,6 @@ final class Nvshmem implements AutoCloseable {
         closed = true;
         process.fail(reason);
         worker.close();
-        // The context is kept: a lost thread may be working in it.
     }
 
     /**
@@ -305,7 +304,6 @@ final class Nvshmem implements AutoCloseable {
             process.leave();
             worker.close();
             unloadModules();
-            device.close();
         } catch (DeepEpException | IllegalStateException e) {
             giveUp(String.valueOf(e.getMessage()));
             LOG.log(System.Logger.Level.WARNING, "NVSHMEM was not ended: {0}", e.getMessage());

@@ -3,29 +3,27 @@ package io.deepep.cuda.nvshmem;
 import io.deepep.cuda.CudaContext;
 
 /** The GPU of a PE, as far as NVSHMEM needs it. */
-interface NvshmemDevice extends AutoCloseable {
-    /** A GPU's primary context, held until closed: NVSHMEM's memory and streams lie in it. */
+interface NvshmemDevice {
+    /**
+     * The GPU of a context. NVSHMEM's memory and streams lie in the one that the process keeps: a
+     * lost thread may work in it to the end.
+     */
     static NvshmemDevice of(CudaContext context) {
-        CudaContext own = CudaContext.retain(context.cudaDevice());
+        CudaContext shared = CudaContext.shared(context.cudaDevice());
         return new NvshmemDevice() {
             @Override
             public void makeCurrent() {
-                own.makeCurrent();
+                shared.makeCurrent();
             }
 
             @Override
             public void synchronize() {
-                own.synchronize();
-            }
-
-            @Override
-            public void close() {
-                own.close();
+                shared.synchronize();
             }
 
             @Override
             public String toString() {
-                return own.toString();
+                return shared.toString();
             }
         };
     }
@@ -35,7 +33,4 @@ interface NvshmemDevice extends AutoCloseable {
 
     /** Waits for the GPU; throws if the context is lost. */
     void synchronize();
-
-    @Override
-    void close();
 }

@@ -31,7 +31,7 @@ record NvshmemStartup(
     /** Of settings; no variable has it in its value. */
     private static final String SEPARATOR = "\0";
 
-    /** Collective. The device belongs to the result, and is closed if there is none. */
+    /** Collective. */
     Nvshmem start(NvshmemDevice device, Communicator communicator, Duration timeout) {
         Meeting meeting = meeting(communicator, timeout, "NVSHMEM cannot start");
         NvshmemWorker worker = new NvshmemWorker(timeout);
@@ -57,9 +57,6 @@ record NvshmemStartup(
                 process.leave();
             }
             worker.close();
-            if (!worker.isLost()) {
-                device.close();
-            }
             throw e;
         }
     }

@@ -5,7 +5,6 @@ import io.deepep.error.NativeCallException;
 /** A GPU that is not there. */
 final class FakeDevice implements NvshmemDevice {
     volatile boolean lost;
-    int numClosed;
     volatile Thread currentOn;
 
     @Override
@@ -19,11 +18,6 @@ final class FakeDevice implements NvshmemDevice {
             throw new NativeCallException(
                     "cuCtxSynchronize", 700, "CUDA_ERROR_ILLEGAL_ADDRESS", "cuda:0", true);
         }
-    }
-
-    @Override
-    public void close() {
-        numClosed++;
     }
 
     @Override
