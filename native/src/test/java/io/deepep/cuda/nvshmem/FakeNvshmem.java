@@ -1,15 +1,19 @@
 package io.deepep.cuda.nvshmem;
 
+import io.deepep.Communicator;
 import io.deepep.Network.NicHandler;
 import io.deepep.Network.Quality;
 import io.deepep.cuda.driver.FakeLibraries;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 
@@ -17,12 +21,17 @@ import java.util.concurrent.atomic.AtomicInteger;
 final class FakeNvshmem {
     private static final AtomicInteger NUM_INSTALLATIONS = new AtomicInteger();
 
+    final FakeDevice device = new FakeDevice();
+    NvshmemUserSettings user = NvshmemUserSettings.NONE;
+    private final NvshmemProcess process = new NvshmemProcess();
+    private final Path sysfs;
     private final NvshmemInstallation installation;
     private final SymbolLookup symbols;
 
     /** Installs a compiled library beside it, and plugins that can be loaded and do nothing. */
     FakeNvshmem(Path compiled) {
         Path home = compiled.resolveSibling("home" + NUM_INSTALLATIONS.getAndIncrement());
+        sysfs = home.resolve("sys");
         Path lib = home.resolve("lib");
         FakeLibraries.copy(compiled, lib.resolve(NvshmemInstallation.LIBRARY));
         for (String plugin : List.of("bootstrap_uid", "transport_ibrc", "transport_ibgda")) {
@@ -44,6 +53,19 @@ final class FakeNvshmem {
 
     NvshmemInstallation installation() {
         return installation;
+    }
+
+    /** Starts it as the process's NVSHMEM. */
+    Nvshmem start(NvshmemOptions options, PeMap map, Communicator communicator, Duration timeout) {
+        return new NvshmemStartup(process, installation, options, map, user, sysfs)
+                .start(device, communicator, timeout);
+    }
+
+    /** Gives the host RDMA devices. */
+    void addHcas(int count) throws IOException {
+        for (int i = 0; i < count; i++) {
+            Files.createDirectories(sysfs.resolve("class/infiniband/mlx5_" + i));
+        }
     }
 
     /** Sets how calls go wrong; see the source. */

@@ -33,11 +33,7 @@ class NvshmemStartTest {
     @TempDir private static Path folder;
     private static Path compiled;
 
-    @TempDir private Path sysfs;
-    private IntFunction<NvshmemUserSettings> user = _ -> NvshmemUserSettings.NONE;
     private final List<FakeNvshmem> fakes = new ArrayList<>();
-    private final List<FakeDevice> devices = new ArrayList<>();
-    private final List<NvshmemProcess> processes = new ArrayList<>();
     private final ConcurrentHashMap<Integer, RuntimeException> failures = new ConcurrentHashMap<>();
 
     @BeforeAll
@@ -48,8 +44,6 @@ class NvshmemStartTest {
     NvshmemStartTest() {
         for (int rank = 0; rank < NUM_RANKS; rank++) {
             fakes.add(new FakeNvshmem(compiled));
-            devices.add(new FakeDevice());
-            processes.add(new NvshmemProcess());
         }
     }
 
@@ -66,16 +60,9 @@ class NvshmemStartTest {
                     communicator -> {
                         int rank = communicator.rank();
                         PeMap map = new PeMap(new EpTopology(rank, NUM_RANKS, 2), world);
-                        NvshmemStartup startup =
-                                new NvshmemStartup(
-                                        processes.get(rank),
-                                        fakes.get(rank).installation(),
-                                        options.apply(rank),
-                                        map,
-                                        user.apply(rank),
-                                        sysfs);
                         try (Nvshmem nvshmem =
-                                startup.start(devices.get(rank), communicator, TIMEOUT)) {
+                                fakes.get(rank)
+                                        .start(options.apply(rank), map, communicator, TIMEOUT)) {
                             nvshmem.meet();
                         } catch (RuntimeException e) {
                             failures.put(rank, e);
@@ -166,7 +153,7 @@ class NvshmemStartTest {
     @Test
     void usersVariableThatContradictsIsRefusedByName() throws Exception {
         Map<String, String> contradiction = Map.of("NVSHMEM_IBGDA_ENABLE_MULTI_PORT", "true");
-        user = _ -> new NvshmemUserSettings(contradiction);
+        fakes.forEach(fake -> fake.user = new NvshmemUserSettings(contradiction));
         assertUnavailable(
                 "NVSHMEM_IBGDA_ENABLE_MULTI_PORT=true is set in the environment, but this buffer needs"
                         + " NVSHMEM_IBGDA_ENABLE_MULTI_PORT=0",
@@ -235,7 +222,7 @@ class NvshmemStartTest {
             })
     void variableThatOneRankLacksIsNamed(int owner, String who) throws Exception {
         Map<String, String> own = Map.of("NVSHMEM_IB_ADAPTIVE_ROUTING", "1");
-        user = rank -> new NvshmemUserSettings(rank == owner ? own : Map.of());
+        fakes.get(owner).user = new NvshmemUserSettings(own);
         start(PeMap.World.GLOBAL, rank -> OPTIONS);
         assertAllFailed(
                 RankMismatchException.class,
@@ -244,28 +231,28 @@ class NvshmemStartTest {
 
     @Test
     void moreRdmaDevicesThanNvshmemHasRoomForAreRefused() throws Exception {
-        createHcas(49);
+        addHcas();
         assertUnavailable(
                 "this host has 49 RDMA devices, but NVSHMEM supports at most 48", "sriov_numvfs");
     }
 
     @Test
     void rdmaDevicesDoNotMatterWithoutRdma() throws Exception {
-        createHcas(49);
+        addHcas();
         start(PeMap.World.GLOBAL, rank -> FakeNvshmem.options(NvshmemTransport.NONE));
         assertThat(failures).isEmpty();
     }
 
-    private void createHcas(int count) throws IOException {
-        for (int i = 0; i < count; i++) {
-            Files.createDirectories(sysfs.resolve("class/infiniband/mlx5_" + i));
+    private void addHcas() throws IOException {
+        for (FakeNvshmem fake : fakes) {
+            fake.addHcas(49);
         }
     }
 
     @Test
-    void libraryThatIsNoneIsRefused() throws Exception {
-        Path file = Files.writeString(sysfs.resolve(NvshmemInstallation.LIBRARY), "no library");
-        NvshmemInstallation broken = NvshmemInstallation.in(sysfs, "test");
+    void libraryThatIsNoneIsRefused(@TempDir Path home) throws Exception {
+        Path file = Files.writeString(home.resolve(NvshmemInstallation.LIBRARY), "no library");
+        NvshmemInstallation broken = NvshmemInstallation.in(home, "test");
         assertThat(broken.library()).isEqualTo(file);
         assertThatThrownBy(() -> NvshmemLibrary.load(broken))
                 .isInstanceOf(DeepEpUnavailableException.class)

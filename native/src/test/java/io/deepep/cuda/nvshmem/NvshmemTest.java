@@ -27,8 +27,6 @@ class NvshmemTest {
     @TempDir private static Path folder;
     private static Path compiled;
 
-    private final NvshmemProcess process = new NvshmemProcess();
-    private final FakeDevice device = new FakeDevice();
     private final FakeNvshmem fake = new FakeNvshmem(compiled);
 
     @BeforeAll
@@ -48,14 +46,7 @@ class NvshmemTest {
     private Nvshmem open(NvshmemOptions options, Duration timeout) {
         PeMap map = new PeMap(new EpTopology(0, 1, 1), PeMap.World.GLOBAL);
         try (InProcessGroup group = InProcessGroup.of(1)) {
-            return new NvshmemStartup(
-                            process,
-                            fake.installation(),
-                            options,
-                            map,
-                            NvshmemUserSettings.NONE,
-                            folder)
-                    .start(device, group.communicator(0), timeout);
+            return fake.start(options, map, group.communicator(0), timeout);
         }
     }
 
@@ -63,7 +54,7 @@ class NvshmemTest {
     void startHandsOverWhatTheHeaderSays() {
         try (Nvshmem nvshmem = open()) {
             assertThat(nvshmem.peMap().pe()).isZero();
-            assertThat(device.currentOn.getName()).isEqualTo("nvshmem");
+            assertThat(fake.device.currentOn.getName()).isEqualTo("nvshmem");
         }
         assertThat(fake.calls())
                 .containsExactly(
@@ -240,7 +231,7 @@ class NvshmemTest {
     void lostContextIsNotToldToNvshmem() {
         Nvshmem nvshmem = open();
         nvshmem.allocate(8, 16);
-        device.lost = true;
+        fake.device.lost = true;
         nvshmem.close();
         assertThat(fake.calls()).doesNotContain("free", "finalize");
         assertThatThrownBy(this::open).hasMessageContaining("CUDA_ERROR_ILLEGAL_ADDRESS");

@@ -30,9 +30,7 @@ class NvshmemWorldTest {
 
     /** What would be a process. */
     private static final class Rank {
-        private final NvshmemProcess process = new NvshmemProcess();
         private final NvshmemWorld.Slot slot = new NvshmemWorld.Slot();
-        private final FakeDevice device = new FakeDevice();
         private final FakeNvshmem fake = new FakeNvshmem(compiled);
         private Duration timeout = TIMEOUT;
 
@@ -48,15 +46,7 @@ class NvshmemWorldTest {
                     options,
                     map,
                     meeting,
-                    () ->
-                            new NvshmemStartup(
-                                            process,
-                                            fake.installation(),
-                                            options,
-                                            map,
-                                            NvshmemUserSettings.NONE,
-                                            folder)
-                                    .start(device, communicator, timeout));
+                    () -> fake.start(options, map, communicator, timeout));
         }
 
         List<String> calls() {
@@ -235,7 +225,7 @@ class NvshmemWorldTest {
         ranks.getFirst().slot.end();
         ranks.getFirst().slot.end();
         assertThat(ranks.getFirst().calls()).endsWith("barrier", "split", "destroy", "global_exit");
-        ranks.getLast().device.lost = true;
+        ranks.getLast().fake.device.lost = true;
         ranks.getLast().slot.end();
         assertThat(ranks.getLast().calls()).endsWith("barrier", "split", "destroy");
         assertThatThrownBy(
