@@ -102,8 +102,7 @@ public final class TorchTensors {
         }
         LibTorch.Kind kind =
                 LibTorch.Kind.of(TorchTypes.torchType(tensor.dtype()), tensor.device());
-        long handle = LibTorch.fromBlob(tensor.address(), kind, tensor.shape(), tensor.strides());
-        return new View(torchManager(manager), handle, tensor);
+        return new View(manager, tensor.address(), kind, tensor.shape(), tensor.strides(), tensor);
     }
 
     /**
@@ -123,8 +122,7 @@ public final class TorchTensors {
                     "%s cannot be seen as %s %s; it must be contiguous, and have as many bytes"
                             .formatted(memory, dtype, Arrays.toString(shape)));
         }
-        long handle = LibTorch.fromBlob(memory.address(), kind, shape, strides);
-        return new View(torchManager(array.getManager()), handle, array);
+        return new View(array.getManager(), memory.address(), kind, shape, strides, array);
     }
 
     /**
@@ -241,25 +239,22 @@ public final class TorchTensors {
         @SuppressWarnings("unused") // held, not read
         private final Object memory;
 
-        View(PtNDManager manager, long handle, Object memory) {
-            super(manager, handle);
+        View(
+                NDManager manager,
+                long address,
+                LibTorch.Kind kind,
+                long[] shape,
+                long[] strides,
+                Object memory) {
+            super(torchManager(manager), LibTorch.fromBlob(address, kind, shape, strides));
             this.memory = memory;
         }
-    }
-
-    /** The memory of a contiguous array on the CPU, valid as long as the array. */
-    static MemorySegment bytesOf(NDArray array) {
-        long handle = handleOf(array);
-        int type = (int) LibTorch.DTYPE.get(handle);
-        long numBytes = array.getShape().size() * TorchTypes.dtypeOf(type).sizeBytes();
-        return MemorySegment.ofAddress(LibTorch.DATA_PTR.get(handle)).reinterpret(numBytes);
     }
 
     /** An array over memory of any libtorch type, for files. */
     static NDArray view(NDManager manager, MemorySegment memory, int torchType, long[] shape) {
         LibTorch.Kind kind = LibTorch.Kind.of(torchType, Device.host());
-        long handle =
-                LibTorch.fromBlob(memory.address(), kind, shape, Tensor.contiguousStrides(shape));
-        return new View(torchManager(manager), handle, memory);
+        long[] strides = Tensor.contiguousStrides(shape);
+        return new View(manager, memory.address(), kind, shape, strides, memory);
     }
 }

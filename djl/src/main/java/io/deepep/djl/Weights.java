@@ -258,7 +258,7 @@ public final class Weights implements AutoCloseable {
             TorchTensors.cast(given, target);
             return;
         }
-        MemorySegment bytes = TorchTensors.bytesOf(given);
+        MemorySegment bytes = TorchTensors.borrow(given).segment();
         Tensor to = TorchTensors.borrow(target); // the model's weights go when it is closed
         Safetensors.Place place = direct == null ? null : tensors.placeOf(bytes);
         if (place == null || !direct.read(place.file(), place.offset(), bytes.byteSize(), to)) {

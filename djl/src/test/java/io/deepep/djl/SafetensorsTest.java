@@ -62,7 +62,7 @@ class SafetensorsTest {
                         "v", new Values("F32", new Shape(1), new float[] {9}),
                         "w", new Values("F32", new Shape(2, 3), ELEMENTS)));
         try (Safetensors tensors = Safetensors.open(file)) {
-            MemorySegment bytes = TorchTensors.bytesOf(tensors.view(manager, "w"));
+            MemorySegment bytes = TorchTensors.borrow(tensors.view(manager, "w")).segment();
             Safetensors.Place place = tensors.placeOf(bytes);
             assertThat(place.file()).isEqualTo(file);
             FloatBuffer found =
@@ -92,7 +92,7 @@ class SafetensorsTest {
             NDArray a = tensors.view(manager, "a");
             NDArray b = tensors.view(manager, "b");
             for (Map.Entry<String, NDArray> each : Map.of("a", a, "b", b).entrySet()) {
-                assertThat(tensors.placeOf(TorchTensors.bytesOf(each.getValue())).file())
+                assertThat(tensors.placeOf(TorchTensors.borrow(each.getValue()).segment()).file())
                         .isEqualTo(folder.resolve(fileOf.get(each.getKey())));
             }
         }
