@@ -179,7 +179,7 @@ public final class Decoder implements AutoCloseable {
                 shares.getFirst().copy(ofSlots, i, added[i]);
             }
             made += steps;
-        } while (made < numNewTokens && !haveEnded(added, made, endTokens));
+        } while (made < numNewTokens && !onAllRanks(buffer, haveAllEnded(added, made, endTokens)));
         int numMade = made;
         return Arrays.stream(added).map(tokens -> Arrays.copyOf(tokens, numMade)).toList();
     }
@@ -188,11 +188,6 @@ public final class Decoder implements AutoCloseable {
     private static List<Share> shares(List<long[]> prompts, Sampler sampler) {
         int[] slots = IntStream.range(0, prompts.size()).toArray();
         return prompts.isEmpty() ? List.of() : List.of(new Share(sampler, slots, prompts));
-    }
-
-    /** Whether no rank needs another token. Collective. */
-    private boolean haveEnded(long[][] added, int made, Set<Integer> endTokens) {
-        return onAllRanks(buffer, haveAllEnded(added, made, endTokens));
     }
 
     /** Whether something is so on every rank. Collective. */
