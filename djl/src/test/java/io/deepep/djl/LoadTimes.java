@@ -2,13 +2,12 @@ package io.deepep.djl;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
+import com.google.gson.JsonObject;
 import io.deepep.DType;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.SplittableRandom;
@@ -50,24 +49,17 @@ final class LoadTimes {
     }
 
     private static void write(Path file, int numMatrices) throws IOException {
-        StringBuilder header = new StringBuilder("{");
+        JsonObject entries = new JsonObject();
+        long[] shape = {ROWS, COLUMNS};
         for (int i = 0; i < numMatrices; i++) {
-            header.append(i == 0 ? "" : ",")
-                    .append("\"m%d\":{\"dtype\":\"BF16\",\"shape\":[".formatted(i))
-                    .append(ROWS + "," + COLUMNS + "],\"data_offsets\":[")
-                    .append(i * MATRIX_BYTES + "," + (i + 1) * MATRIX_BYTES + "]}");
+            entries.add(
+                    "m" + i,
+                    SafetensorsWriter.entry("BF16", shape, i * MATRIX_BYTES, MATRIX_BYTES));
         }
-        header.append("}");
-        header.append(" ".repeat(Math.floorMod(-header.length(), 8)));
         byte[] matrix = new byte[(int) MATRIX_BYTES];
         new SplittableRandom(0).nextBytes(matrix); // zeros might not reach the disk
         try (OutputStream out = Files.newOutputStream(file)) {
-            out.write(
-                    ByteBuffer.allocate(8)
-                            .order(ByteOrder.LITTLE_ENDIAN)
-                            .putLong(header.length())
-                            .array());
-            out.write(header.toString().getBytes(StandardCharsets.US_ASCII));
+            out.write(SafetensorsWriter.header(entries).array());
             for (int i = 0; i < numMatrices; i++) {
                 out.write(matrix);
             }

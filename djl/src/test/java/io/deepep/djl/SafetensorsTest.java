@@ -269,9 +269,6 @@ class SafetensorsTest {
     }
 
     private static byte[] header(String json) {
-        byte[] bytes = new byte[8 + json.length()];
-        bytes[0] = (byte) json.length();
-        System.arraycopy(json.getBytes(StandardCharsets.US_ASCII), 0, bytes, 8, json.length());
-        return bytes;
+        return SafetensorsWriter.header(json).array();
     }
 }

@@ -62,11 +62,16 @@ public final class SafetensorsWriter {
 
     /** How a file begins, up to the tensors' bytes. */
     public static ByteBuffer header(JsonObject entries) {
-        byte[] json = entries.toString().getBytes(StandardCharsets.UTF_8);
-        return ByteBuffer.allocate(Long.BYTES + json.length)
+        String json = entries.toString();
+        return header(json + " ".repeat(Math.floorMod(-json.length(), Long.BYTES)));
+    }
+
+    static ByteBuffer header(String json) {
+        byte[] bytes = json.getBytes(StandardCharsets.UTF_8);
+        return ByteBuffer.allocate(Long.BYTES + bytes.length)
                 .order(ByteOrder.LITTLE_ENDIAN)
-                .putLong(json.length)
-                .put(json)
+                .putLong(bytes.length)
+                .put(bytes)
                 .flip();
     }
 
