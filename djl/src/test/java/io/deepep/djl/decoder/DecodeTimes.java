@@ -7,7 +7,6 @@ import com.google.gson.JsonObject;
 import io.deepep.Bf16;
 import io.deepep.Communicator;
 import io.deepep.DType;
-import io.deepep.InProcessGroup;
 import io.deepep.djl.SafetensorsWriter;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.exchange.ExpertExchange;
@@ -113,19 +112,11 @@ final class DecodeTimes {
         int numRanks = Math.max(TorchDevices.numGpus(), 2);
         DecoderOptions options =
                 new DecoderOptions(numSequences, 512, 512, DType.BF16, Transport.BF16);
-        try (InProcessGroup group = InProcessGroup.of(numRanks)) {
-            group.run(
-                    communicator -> {
-                        try (Decoder decoder =
-                                Decoder.open(
-                                        folder,
-                                        communicator,
-                                        TorchDevices.ofRank(communicator.rank()),
-                                        options)) {
-                            measure(decoder, communicator, numSequences);
-                        }
-                    });
-        }
+        DecoderRanks.run(
+                folder,
+                numRanks,
+                options,
+                (decoder, communicator) -> measure(decoder, communicator, numSequences));
     }
 
     private void measure(Decoder decoder, Communicator communicator, int numSequences) {

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.deepep.DType;
-import io.deepep.InProcessGroup;
 import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.Transport;
@@ -97,29 +96,22 @@ class DecoderTest {
     @ValueSource(
             strings = {"mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v3", "glm4_moe", "gpt_oss"})
     void passesLeaveNoArraysWithTheModel(String family) throws Exception {
-        try (InProcessGroup group = InProcessGroup.of(1)) {
-            group.run(
-                    communicator -> {
-                        try (Decoder decoder =
-                                Decoder.open(
-                                        Golden.folder(family),
-                                        communicator,
-                                        TorchDevices.ofRank(0),
-                                        DecoderOptions.DEFAULT)) {
-                            List<long[]> prompts = List.of(new long[] {52});
-                            int loaded = decoder.manager.getManagedArrays().size();
-                            decoder.generate(prompts, 3, Sampler.greedy());
-                            // Of BF16, which DJL cannot print.
-                            assertThat(decoder.manager.getManagedArrays().size()).isEqualTo(loaded);
-                            decoder.generate(prompts, 8, Sampler.greedy());
-                            int captured = decoder.manager.getManagedArrays().size();
-                            assertThat(captured).isBetween(loaded, loaded + 1); // logits of a graph
-                            decoder.generate(prompts, 8, Sampler.greedy());
-                            assertThat(decoder.manager.getManagedArrays().size())
-                                    .isEqualTo(captured);
-                        }
-                    });
-        }
+        DecoderRanks.run(
+                Golden.folder(family),
+                1,
+                DecoderOptions.DEFAULT,
+                (decoder, _) -> {
+                    List<long[]> prompts = List.of(new long[] {52});
+                    int loaded = decoder.manager.getManagedArrays().size();
+                    decoder.generate(prompts, 3, Sampler.greedy());
+                    // Of BF16, which DJL cannot print.
+                    assertThat(decoder.manager.getManagedArrays().size()).isEqualTo(loaded);
+                    decoder.generate(prompts, 8, Sampler.greedy());
+                    int captured = decoder.manager.getManagedArrays().size();
+                    assertThat(captured).isBetween(loaded, loaded + 1); // logits of a graph
+                    decoder.generate(prompts, 8, Sampler.greedy());
+                    assertThat(decoder.manager.getManagedArrays().size()).isEqualTo(captured);
+                });
     }
 
     private static void check(String family, int numRanks, DecoderOptions options, float allowed)

@@ -5,8 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import ai.djl.Device;
 import io.deepep.DType;
 import io.deepep.Graph;
-import io.deepep.InProcessGroup;
-import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.Transport;
@@ -57,28 +55,22 @@ class DecodingStepTest {
             throws Exception {
         Prompt prompt = Golden.of("mixtral").prompts().get(1);
         List<long[]> prompts = List.of(prompt.ids());
-        try (InProcessGroup group = InProcessGroup.of(NUM_RANKS)) {
-            group.run(
-                    communicator -> {
-                        try (Decoder decoder =
-                                Decoder.open(
-                                        Golden.folder("mixtral"),
-                                        communicator,
-                                        TorchDevices.ofRank(communicator.rank()),
-                                        options)) {
-                            ExpertExchange real = decoder.exchange.decoding;
-                            CountingExchange decoding =
-                                    refusing == communicator.rank()
-                                            ? new Refusing(real)
-                                            : new CountingExchange(real);
-                            decoder.exchange.decoding = decoding;
-                            long[] tokens = decoder.generate(prompts, 12, Sampler.greedy()).get(0);
-                            assertThat(tokens).containsExactly(Arrays.copyOf(prompt.tokens(), 12));
-                            assertThat(decoding.numExchanges).isEqualTo(NUM_LAYERS * stepsOnHost);
-                            assertThat(decoder.generate(prompts, 12, Sampler.greedy()).get(0))
-                                    .containsExactly(tokens);
-                        }
-                    });
-        }
+        DecoderRanks.run(
+                Golden.folder("mixtral"),
+                NUM_RANKS,
+                options,
+                (decoder, communicator) -> {
+                    ExpertExchange real = decoder.exchange.decoding;
+                    CountingExchange decoding =
+                            refusing == communicator.rank()
+                                    ? new Refusing(real)
+                                    : new CountingExchange(real);
+                    decoder.exchange.decoding = decoding;
+                    long[] tokens = decoder.generate(prompts, 12, Sampler.greedy()).get(0);
+                    assertThat(tokens).containsExactly(Arrays.copyOf(prompt.tokens(), 12));
+                    assertThat(decoding.numExchanges).isEqualTo(NUM_LAYERS * stepsOnHost);
+                    assertThat(decoder.generate(prompts, 12, Sampler.greedy()).get(0))
+                            .containsExactly(tokens);
+                });
     }
 }

@@ -6,14 +6,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import io.deepep.Communicator;
 import io.deepep.Graph;
-import io.deepep.InProcessGroup;
-import io.deepep.djl.TorchDevices;
 import io.deepep.djl.decoder.Golden.Prompt;
 import io.deepep.djl.exchange.ExpertExchange;
 import io.deepep.djl.exchange.LocalExperts;
-import java.io.IOException;
 import java.util.Arrays;
 import java.util.List;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -111,85 +107,74 @@ class LateFailureTest {
         assertThatThrownBy(request).hasMessage("a peer did not come");
     }
 
-    private static Decoder open(Communicator communicator) throws IOException {
-        return Decoder.open(
-                Golden.folder("mixtral"),
-                communicator,
-                TorchDevices.ofRank(communicator.rank()),
-                DecoderOptions.DEFAULT);
+    private static void onRanks(int numRanks, DecoderRanks.Body body) throws InterruptedException {
+        DecoderRanks.run(Golden.folder("mixtral"), numRanks, DecoderOptions.DEFAULT, body);
     }
 
     @Test
     void isToldByTheRequestItBelongsTo() throws Exception {
         Prompt prompt = Golden.of("mixtral").prompts().get(1);
         List<long[]> prompts = List.of(prompt.ids());
-        try (InProcessGroup group = InProcessGroup.of(1)) {
-            group.run(
-                    communicator -> {
-                        try (Decoder decoder = open(communicator)) {
-                            TwoModes modes = decoder.exchange;
-                            ExpertExchange prefill = modes.prefill;
-                            modes.prefill = new FailingOnce(prefill, false);
-                            fails(() -> decoder.logits(prompts));
-                            modes.prefill = new FailingOnce(prefill, false);
-                            FailingOnce decoding = new FailingOnce(modes.decoding, false);
-                            modes.decoding = decoding;
-                            fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
-                            assertThat(decoding.numExchanges).isZero();
-                            fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
-                            assertThat(decoder.generate(prompts, 3, Sampler.greedy()).get(0))
-                                    .containsExactly(Arrays.copyOf(prompt.tokens(), 3));
-                        }
-                    });
-        }
+        onRanks(
+                1,
+                (decoder, _) -> {
+                    TwoModes modes = decoder.exchange;
+                    ExpertExchange prefill = modes.prefill;
+                    modes.prefill = new FailingOnce(prefill, false);
+                    fails(() -> decoder.logits(prompts));
+                    modes.prefill = new FailingOnce(prefill, false);
+                    FailingOnce decoding = new FailingOnce(modes.decoding, false);
+                    modes.decoding = decoding;
+                    fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
+                    assertThat(decoding.numExchanges).isZero();
+                    fails(() -> decoder.generate(prompts, 3, Sampler.greedy()));
+                    assertThat(decoder.generate(prompts, 3, Sampler.greedy()).get(0))
+                            .containsExactly(Arrays.copyOf(prompt.tokens(), 3));
+                });
     }
 
     /** It has prepared one step less than the others, which would capture without it. */
     @Test
     void ofOneRankDelaysTheCaptureOfAll() throws Exception {
-        try (InProcessGroup group = InProcessGroup.of(2)) {
-            group.run(
-                    communicator -> {
-                        int failing = communicator.rank() == 0 ? 2 : -1;
-                        try (Decoder decoder = open(communicator);
-                                NDManager scope = decoder.manager.newSubManager()) {
-                            FailingInStep decoding =
-                                    new FailingInStep(decoder.exchange.decoding, failing);
-                            decoder.exchange.decoding = decoding;
-                            decoder.exchange.decoding(true);
-                            for (int step = 1; step <= 5; step++) {
-                                if (step == failing) {
-                                    assertThatThrownBy(() -> decoder.step.logits(scope))
-                                            .hasMessage("this rank alone");
-                                } else {
-                                    decoder.step.logits(scope);
-                                }
-                                assertThat(decoding.numCaptures).isEqualTo(step < 4 ? 0 : 1);
+        onRanks(
+                2,
+                (decoder, communicator) -> {
+                    int failing = communicator.rank() == 0 ? 2 : -1;
+                    try (NDManager scope = decoder.manager.newSubManager()) {
+                        FailingInStep decoding =
+                                new FailingInStep(decoder.exchange.decoding, failing);
+                        decoder.exchange.decoding = decoding;
+                        decoder.exchange.decoding(true);
+                        for (int step = 1; step <= 5; step++) {
+                            if (step == failing) {
+                                assertThatThrownBy(() -> decoder.step.logits(scope))
+                                        .hasMessage("this rank alone");
+                            } else {
+                                decoder.step.logits(scope);
                             }
+                            assertThat(decoding.numCaptures).isEqualTo(step < 4 ? 0 : 1);
                         }
-                    });
-        }
+                    }
+                });
     }
 
     /** Otherwise all would go on with wrong results, without a graph. */
     @Test
     void isNotTakenForOneOfACapture() throws Exception {
-        try (InProcessGroup group = InProcessGroup.of(1)) {
-            group.run(
-                    communicator -> {
-                        try (Decoder decoder = open(communicator);
-                                NDManager scope = decoder.manager.newSubManager()) {
-                            FailingOnce decoding = new FailingOnce(decoder.exchange.decoding, true);
-                            decoder.exchange.decoding = decoding;
-                            decoder.exchange.decoding(true);
-                            decoder.step.logits(scope);
-                            decoder.step.logits(scope);
-                            fails(() -> decoder.step.logits(scope));
-                            decoder.step.logits(scope);
-                            decoder.step.logits(scope);
-                            assertThat(decoding.numCaptures).isOne();
-                        }
-                    });
-        }
+        onRanks(
+                1,
+                (decoder, _) -> {
+                    try (NDManager scope = decoder.manager.newSubManager()) {
+                        FailingOnce decoding = new FailingOnce(decoder.exchange.decoding, true);
+                        decoder.exchange.decoding = decoding;
+                        decoder.exchange.decoding(true);
+                        decoder.step.logits(scope);
+                        decoder.step.logits(scope);
+                        fails(() -> decoder.step.logits(scope));
+                        decoder.step.logits(scope);
+                        decoder.step.logits(scope);
+                        assertThat(decoding.numCaptures).isOne();
+                    }
+                });
     }
 }
