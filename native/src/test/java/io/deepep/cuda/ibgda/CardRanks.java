@@ -1,6 +1,5 @@
 package io.deepep.cuda.ibgda;
 
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.deepep.InProcessGroup;
@@ -11,7 +10,6 @@ import io.deepep.cuda.CudaFunction;
 import io.deepep.cuda.CudaModule;
 import io.deepep.cuda.CudaStream;
 import io.deepep.cuda.LaunchConfig;
-import io.deepep.cuda.kernel.KernelStruct;
 import io.deepep.cuda.kernel.KernelStruct.Params;
 import io.deepep.cuda.kernel.NetworkStructs;
 import io.deepep.cuda.memory.PinnedMemory;
@@ -186,19 +184,18 @@ final class CardRanks implements AutoCloseable {
     }
 
     /** Writes the {@code Network} of a rank into a launch's parameters. */
-    void fillNetwork(MemorySegment params, long at, int rank) {
-        KernelStruct struct = NetworkStructs.NETWORK;
-        params.set(JAVA_LONG, at + struct.offset("base"), memories.get(rank).deviceAddress());
-        params.set(JAVA_LONG, at + struct.offset("outbox"), NETWORK_BYTES);
-        params.set(JAVA_LONG, at + struct.offset("queues"), opened[rank].table(0));
-        params.set(JAVA_INT, at + struct.offset("node"), rank);
-        params.set(JAVA_INT, at + struct.offset("num_nodes"), opened.length);
+    void fillNetwork(Params params, int rank) {
+        params.inner("net", NetworkStructs.NETWORK)
+                .set("base", memories.get(rank).deviceAddress())
+                .set("outbox", NETWORK_BYTES)
+                .set("queues", opened[rank].table(0))
+                .setInt("node", rank)
+                .setInt("num_nodes", opened.length);
     }
 
     /** Cells, one a node, in a launch's parameters. */
-    static void cells(MemorySegment memory, long at, long offset, long stride) {
-        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("offset"), offset);
-        memory.set(JAVA_LONG, at + NetworkStructs.CELLS.offset("stride"), stride);
+    static void cells(Params params, String field, long offset, long stride) {
+        params.inner(field, NetworkStructs.CELLS).set("offset", offset).set("stride", stride);
     }
 
     /**
@@ -218,7 +215,10 @@ final class CardRanks implements AutoCloseable {
             }
             for (int rank = 0; rank < opened.length; rank++) {
                 Params params = NicCheckStructs.EXCHANGE.allocate(arena);
-                fillExchange(params, rank);
+                fillNetwork(params, rank);
+                cells(params, "slots", 0, SLOTS_STRIDE);
+                cells(params, "flags", FLAGS, SMALL_STRIDE);
+                cells(params, "acks", ACKS, SMALL_STRIDE);
                 params.set("errors", errors.deviceAddress())
                         .set("timeout_ns", patience.toNanos())
                         .set("slot_bytes", SLOT_BYTES)
@@ -230,15 +230,6 @@ final class CardRanks implements AutoCloseable {
             streams.forEach(CudaStream::close);
             return errors.segment().get(JAVA_LONG, 0);
         }
-    }
-
-    private void fillExchange(Params params, int rank) {
-        KernelStruct struct = NicCheckStructs.EXCHANGE;
-        MemorySegment memory = params.memory().segment();
-        fillNetwork(memory, struct.offset("net"), rank);
-        cells(memory, struct.offset("slots"), 0, SLOTS_STRIDE);
-        cells(memory, struct.offset("flags"), FLAGS, SMALL_STRIDE);
-        cells(memory, struct.offset("acks"), ACKS, SMALL_STRIDE);
     }
 
     @Override

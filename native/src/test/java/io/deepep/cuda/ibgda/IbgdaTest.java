@@ -1,7 +1,6 @@
 package io.deepep.cuda.ibgda;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -50,34 +49,25 @@ class IbgdaTest extends CardSuite {
     }
 
     private final class Command {
-        private final MemorySegment memory = arena.allocate(NicCheckStructs.COMMAND.numBytes(), 8);
+        private final Params params = NicCheckStructs.COMMAND.allocate(arena);
 
         Command(int kind, int node) {
-            memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("kind"), kind);
-            memory.set(JAVA_INT, NicCheckStructs.COMMAND.offset("node"), node);
-            CardRanks.cells(
-                    memory, NicCheckStructs.COMMAND.offset("cells"), 0, CardRanks.SLOTS_STRIDE);
-            CardRanks.cells(
-                    memory,
-                    NicCheckStructs.COMMAND.offset("flags"),
-                    CardRanks.FLAGS,
-                    CardRanks.SMALL_STRIDE);
-            commands.add(memory);
+            params.setInt("kind", kind).setInt("node", node);
+            CardRanks.cells(params, "cells", 0, CardRanks.SLOTS_STRIDE);
+            CardRanks.cells(params, "flags", CardRanks.FLAGS, CardRanks.SMALL_STRIDE);
+            commands.add(params.memory().segment());
         }
 
         Command range(long offset, long stride, long numBytes, int numLanes) {
-            return set("offset", offset)
+            params.set("offset", offset)
                     .set("stride", stride)
                     .set("num_bytes", numBytes)
                     .set("num_lanes", numLanes);
+            return this;
         }
 
         Command flag(long offset, long value) {
-            return set("flag_offset", offset).set("value", value);
-        }
-
-        private Command set(String field, long value) {
-            memory.set(JAVA_LONG, NicCheckStructs.COMMAND.offset(field), value);
+            params.set("flag_offset", offset).set("value", value);
             return this;
         }
     }
@@ -93,7 +83,7 @@ class IbgdaTest extends CardSuite {
                 list.segment().asSlice(struct.numBytes() * i).copyFrom(commands.get(i));
             }
             Params params = NicCheckStructs.SCRIPT.allocate(arena);
-            ranks.fillNetwork(params.memory().segment(), NicCheckStructs.SCRIPT.offset("net"), 0);
+            ranks.fillNetwork(params, 0);
             params.set("commands", list.deviceAddress()).setInt("num_commands", commands.size());
             CudaFunction script = module.function("deepep_nic_script");
             script.launch(new LaunchConfig(arena, 1, WARP), params.memory(), stream);
