@@ -114,7 +114,7 @@ public record Meeting(Communicator communicator, Duration timeout, String failur
         } catch (RuntimeException failed) {
             for (Throwable each : failed.getSuppressed()) {
                 if (each instanceof DeepEpTimeoutException lost) {
-                    throw communicator.isAlive(lost.peer()) ? failed : lost;
+                    throw NodeCommunicator.isNamedAlive(communicator, lost.peer()) ? failed : lost;
                 }
             }
             if (failed instanceof DeepEpUnavailableException) {

@@ -18,6 +18,13 @@ public record NodeCommunicator(Communicator all, EpTopology topology) implements
         return group instanceof NodeCommunicator node ? node.rankInGroup(rank) : rank;
     }
 
+    /** Whether a rank is alive that a message names: by its number in the whole group. */
+    static boolean isNamedAlive(Communicator group, int name) {
+        return group instanceof NodeCommunicator node
+                ? node.all.isAlive(name)
+                : group.isAlive(name);
+    }
+
     @Override
     public int rank() {
         return topology.nvlRank();

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
+import io.deepep.EpTopology;
 import io.deepep.InProcessGroup;
 import io.deepep.error.DeepEpTimeoutException;
 import io.deepep.error.DeepEpUnavailableException;
@@ -126,6 +127,30 @@ class MeetingTest {
                                         }
                                     });
                 });
+    }
+
+    /**
+     * Ranks of a node are numbered from 0 there, but errors name them by their rank in the group.
+     */
+    @Test
+    void whoseMemoryIsGoneIsNamedOnTheSecondNodeToo() throws InterruptedException {
+        try (InProcessGroup group = InProcessGroup.of(4)) {
+            group.run(
+                    communicator -> {
+                        int rank = communicator.rank();
+                        var node = new NodeCommunicator(communicator, new EpTopology(rank, 4, 2));
+                        Meeting meeting = new Meeting(node, LONG, "no luck", "try again");
+                        if (rank == 3) {
+                            communicator.fail(new IllegalStateException("killed"));
+                            return;
+                        }
+                        assertThatThrownBy(() -> meeting.stepOnPeers(() -> useMemory(rank - 2)))
+                                .as("rank " + rank)
+                                .isInstanceOfSatisfying(
+                                        DeepEpTimeoutException.class,
+                                        lost -> assertThat(lost.peer()).isEqualTo(3));
+                    });
+        }
     }
 
     private static void useMemory(int rank) {
