@@ -21,7 +21,7 @@ public interface Graph extends AutoCloseable {
         stream.beginCapture();
         try {
             work.run();
-        } catch (RuntimeException | Error failure) {
+        } catch (Throwable failure) { // other languages throw checked ones too
             try {
                 stream.endCapture().close();
             } catch (DeepEpException spoiled) {
