@@ -22,8 +22,8 @@ import java.util.stream.IntStream;
  * the driver earlier in this process has to set it itself.
  */
 public final class CudaDriver {
-    /** The oldest driver that has everything bound here: CUDA 12.4. */
-    static final int MIN_VERSION = 12040;
+    /** The oldest driver that has everything bound here: CUDA 12.5. */
+    static final int MIN_VERSION = 12050;
 
     private static final System.Logger LOG = System.getLogger(CudaDriver.class.getName());
     private static final CuCall INIT = CuCall.of("cuInit", JAVA_INT);
@@ -111,7 +111,7 @@ public final class CudaDriver {
         return new DeepEpUnavailableException(
                 "the NVIDIA driver supports CUDA %s, but at least %s is needed"
                         .formatted(versionName(version), versionName(MIN_VERSION)),
-                "install a newer driver (R550 or later; R580 or later for code built by CUDA 13)");
+                "install a newer driver (R555 or later; R580 or later for code built by CUDA 13)");
     }
 
     static DeepEpUnavailableException initFailed(int code, DeepEpException cause) {

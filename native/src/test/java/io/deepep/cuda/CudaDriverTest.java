@@ -60,8 +60,8 @@ class CudaDriverTest {
     void oldDriverIsRefusedWithBothVersions() {
         assertThat(CudaDriver.tooOld(11040))
                 .hasMessageContaining("CUDA 11.4")
-                .hasMessageContaining("12.4")
-                .hasMessageContaining("R550");
+                .hasMessageContaining("12.5")
+                .hasMessageContaining("R555");
     }
 
     @ParameterizedTest
