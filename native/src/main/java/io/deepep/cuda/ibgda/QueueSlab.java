@@ -6,6 +6,7 @@ import io.deepep.cuda.memory.VirtualMemory;
 import io.deepep.cuda.rdma.QueueMemory;
 import io.deepep.cuda.rdma.QueuePair;
 import io.deepep.cuda.rdma.RdmaDevice;
+import io.deepep.error.DeepEpUnavailableException;
 import io.deepep.error.NativeCallException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -67,7 +68,7 @@ final class QueueSlab implements AutoCloseable {
         if (inGpuMemory) {
             try {
                 return register(context, numQueues, numBlocks, true, devices);
-            } catch (NativeCallException notReached) {
+            } catch (NativeCallException | DeepEpUnavailableException notReached) { // or is full
                 System.getLogger(QueueSlab.class.getName())
                         .log(
                                 System.Logger.Level.DEBUG,
