@@ -61,7 +61,8 @@ public interface ExpertExchange extends AutoCloseable {
      * host waits for; a failure of the combine is thrown by the next exchange, or by {@link
      * #awaitLast}. Ranks that are threads meet before and after dispatch and combine.
      *
-     * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0
+     * @param x [T,H], FLOAT32 or FLOAT16; T may differ between ranks and be 0, and H is a multiple
+     *     of 8
      * @param topkIdx INT64 [T,K], global experts, -1 for no selection
      * @param topkWeights FLOAT32 [T,K]
      * @param numExperts experts of all ranks; in low-latency mode, those of the buffer's limits

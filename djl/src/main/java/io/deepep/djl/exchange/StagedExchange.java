@@ -22,6 +22,9 @@ import java.util.Map;
 abstract class StagedExchange implements ExpertExchange {
     private static final long NO_EXPERT = -1;
 
+    /** 16 bytes of BF16, in which results come home in both modes. */
+    private static final int HIDDEN_MULTIPLE = 8;
+
     final Buffer buffer;
     final Transport transport;
     final ExchangeCounters counters;
@@ -168,6 +171,11 @@ abstract class StagedExchange implements ExpertExchange {
             throw new IllegalArgumentException(
                     "x is %s %s; it must be FLOAT32 or FLOAT16 [T,H]"
                             .formatted(x.getDataType(), shape));
+        }
+        if (shape.get(1) % HIDDEN_MULTIPLE != 0) {
+            throw new IllegalArgumentException(
+                    "hidden=%s is not a multiple of %s: add zeros to the tokens, and leave them out of the result"
+                            .formatted(shape.get(1), HIDDEN_MULTIPLE));
         }
     }
 

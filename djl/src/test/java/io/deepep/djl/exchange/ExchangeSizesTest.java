@@ -98,6 +98,25 @@ class ExchangeSizesTest {
         return exchange.exchange(x, topkIdx, topkWeights, Moe.EXPERTS, experts, () -> {});
     }
 
+    @ParameterizedTest
+    @CsvSource({"true, BF16", "true, FP8", "false, BF16", "false, FP8"})
+    void otherHiddenSizesAreRefusedBeforeACall(boolean lowLatency, Transport transport)
+            throws InterruptedException {
+        Moe.run(
+                2,
+                (communicator, buffer, manager) -> {
+                    try (ExpertExchange exchange = Moe.open(buffer, transport, lowLatency)) {
+                        NDArray odd = Moe.random(manager, communicator.rank(), 1, NUM_TOKENS, 20);
+                        assertThatThrownBy(() -> twice(exchange, odd, Experts.ALL_ROWS))
+                                .isInstanceOf(IllegalArgumentException.class)
+                                .hasMessageContaining("hidden=20 is not a multiple of 8");
+                        NDArray x = Moe.tokens(manager, communicator.rank(), NUM_TOKENS);
+                        NDArray y = twice(exchange, x, Experts.ALL_ROWS);
+                        assertThat(Moe.maxError(y, x.add(x))).isLessThan(0.08f * Moe.largest(x));
+                    }
+                });
+    }
+
     /** The rows would be those of the experts that the buffer has on this rank. */
     @ParameterizedTest
     @ValueSource(ints = {Moe.EXPERTS / 2, 2 * Moe.EXPERTS})
