@@ -12,7 +12,6 @@ import ai.djl.nn.Parameter;
 import ai.djl.training.initializer.Initializer;
 import io.deepep.DType;
 import io.deepep.Tensor;
-import io.deepep.error.NativeCallException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
@@ -73,7 +72,7 @@ public final class Weights implements AutoCloseable {
     private static PinnedStaging staging(Device device) {
         try {
             return device.isGpu() ? new PinnedStaging(device) : null;
-        } catch (NativeCallException noPinnedMemory) {
+        } catch (EngineException noPinnedMemory) {
             return null;
         }
     }
