@@ -197,7 +197,8 @@ __device__ inline void announce_words(const InternodeDispatchParams& params, int
         int32_t value = dispatch_word(p, params.between.num_ranks, Routes<Net>::word(p.group));
         switch (threadIdx.x) {
             case kNumBlocks: value = gridDim.x; break;
-            case kNumSlots: value = params.between.num_slots; break;
+            // A channel's slots are divided among its rings, so other numbers of both can have the same slots in each.
+            case kNumSlots: value = params.between.num_slots | p.num_copy_warps << kRingsShift; break;
             case kNumTokens: value = p.num_tokens; break;
             case kExpandedLimited: value = p.expanded_limit > 0; break;
         }

@@ -33,6 +33,7 @@ constexpr int kStageDepth = 3;
 constexpr int kChunksPerBatch = 8;
 constexpr int kRingStateBytes = 32;
 constexpr int kLayoutKeyBits = 8;
+constexpr int kRingsShift = 24;
 
 // See HeaderWord.
 enum HeaderWord : int {
@@ -46,7 +47,7 @@ enum HeaderWord : int {
     kHasWeights = 7,
     kHandleEpoch = 8,         // cached dispatch and combine: the call whose routing is used
     kNumBlocks = 9,           // several nodes
-    kNumSlots = 10,           // several nodes: of a ring
+    kNumSlots = 10,           // several nodes: of a ring; from kRingsShift on, rings of a channel
     kStatus = 11,             // the words before this one must agree on all ranks
     kStatusToken = 12,
     kStatusK = 13,
@@ -457,7 +458,7 @@ static_assert(offsetof(LayoutParams, reserved) == 68);
 
 // Read when the binary is loaded: its structs have to be Java's.
 extern "C" {
-__device__ uint64_t deepep_normal_structs = 0x4bea3efaa5f18e46;
+__device__ uint64_t deepep_normal_structs = 0xf976e179492b7d29;
 }
 
 }  // namespace deepep::normal

@@ -181,6 +181,7 @@ public final class FaultMessages {
             case ROW_BYTES -> value > other ? DType.BF16 : DType.FP8_E4M3;
             case NUM_SCALES -> value == 0 ? DType.BF16 : isCombine ? "FP8" : DType.FP8_E4M3;
             case HANDLE_EPOCH -> "call " + Word.call((int) value);
+            case NUM_SLOTS -> RingShape.describe((int) value);
             case MASKED -> Masks.describe((int) value, numRanks);
             default -> value;
         };

@@ -41,7 +41,9 @@ public enum HeaderWord implements KernelEnum {
     /** How the work is divided. */
     NUM_BLOCKS("numSms", "several nodes"),
     /** Slots of a ring between nodes. */
-    NUM_SLOTS("slots of a ring (rdmaRecvChunk)", "several nodes: of a ring"),
+    NUM_SLOTS(
+            "slots of a ring (rdmaRecvChunk)",
+            "several nodes: of a ring; from kRingsShift on, rings of a channel"),
     /** What is wrong with the rank's routing, a {@link io.deepep.spi.FaultCode}. */
     STATUS("", "the words before this one must agree on all ranks"),
     /** The token that the status is about. */

@@ -22,6 +22,12 @@ public record RingShape(int numChannels, int numSlots, int sendChunk, int numHom
 
     private static final int FEWEST_SLOTS = 2;
 
+    /**
+     * Where a header's {@link HeaderWord#NUM_SLOTS} has the rings of a channel, if it says them:
+     * behind the slots of each.
+     */
+    public static final int RINGS_SHIFT = 24;
+
     /** Rows that a channel of the configuration has room for: enough for a combine's most rings. */
     public static int slotsOfChannel(Config config) {
         return Math.max(config.rdmaRecvChunk(), FEWEST_SLOTS * MOST_COMBINE_RINGS);
@@ -50,6 +56,13 @@ public record RingShape(int numChannels, int numSlots, int sendChunk, int numHom
         int chunk = Math.min(share, slots / 2);
         return new RingShape(
                 roles.numChannels(), slots / chunk * chunk, chunk, roles.numHomeBlocks());
+    }
+
+    /** What a header's {@link HeaderWord#NUM_SLOTS} says. */
+    static String describe(int word) {
+        int rings = word >>> RINGS_SHIFT;
+        int slots = word & ((1 << RINGS_SHIFT) - 1);
+        return rings == 0 ? "" + slots : "%s in each of %s rings".formatted(slots, rings);
     }
 
     /** The most rings that a dispatch can divide a channel into: each needs two slots. */

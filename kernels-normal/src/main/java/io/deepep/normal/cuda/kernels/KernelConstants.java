@@ -6,6 +6,7 @@ import io.deepep.normal.DoneWord;
 import io.deepep.normal.HeaderWord;
 import io.deepep.normal.NormalCall;
 import io.deepep.normal.NormalRdmaLayout;
+import io.deepep.normal.RingShape;
 import io.deepep.spi.KernelEnum;
 import io.deepep.spi.Layout;
 import io.deepep.spi.Word;
@@ -106,6 +107,7 @@ public final class KernelConstants {
                 .constant("kChunksPerBatch", CHUNKS_PER_BATCH)
                 .constant("kRingStateBytes", RING_STATE_BYTES)
                 .constant("kLayoutKeyBits", LAYOUT_KEY_BITS)
+                .constant("kRingsShift", RingShape.RINGS_SHIFT)
                 .enumeration("HeaderWord", "int", "", HeaderWord.class)
                 .enumeration("DoneWord", "int", "Done", DoneWord.class)
                 .enumeration("Op", "int32_t", "Op", NormalCall.class)

@@ -4,6 +4,7 @@ import static io.deepep.testkit.conformance.Misbehaviour.requireMismatch;
 import static io.deepep.testkit.conformance.normal.NormalMisuses.EXPERTS;
 
 import io.deepep.CombinePlan;
+import io.deepep.Config;
 import io.deepep.DType;
 import io.deepep.DispatchHandle;
 import io.deepep.DispatchPlan;
@@ -39,6 +40,16 @@ public record AgreementConformance(TestBackend backend) implements NormalMisuses
                         .topk(rank.topkIdx(), rank.weights(), EXPERTS)
                         .build();
         requireMismatch(() -> rank.call(plan), "hidden", "64", "128");
+        rank.roundTrip();
+    }
+
+    /** Kernels divide the slots of both channels into rings of two. */
+    @Cases({"2, 2"})
+    public void differentRings(RankContext context) {
+        NormalRank rank = NormalMisuses.rank(context);
+        Config config = context.isCulprit() ? new Config(4, 4, 8) : new Config(4, 8, 16);
+        requireMismatch(
+                () -> rank.call(rank.plan().config(config).build()), "rdmaRecvChunk", "rank 1");
         rank.roundTrip();
     }
 
