@@ -124,8 +124,14 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
         state.checks.layout(topkIdx, numExperts);
         int numTokens = (int) topkIdx.size(0);
         int numRanks = state.topology.numRanks();
-        DevicePool.Block perRank = state.memory.allocateZeroed(4L * numRanks);
         int numNodes = state.topology.numRdmaRanks();
+        long countBytes = 4L * numExperts + 4L * (numRanks + numNodes);
+        if (countBytes > state.sharedBytes()) {
+            throw new IllegalArgumentException(
+                    "numExperts=%s: counts need %s bytes of shared memory, but %s has %s; use fewer experts"
+                            .formatted(numExperts, countBytes, state.context, state.sharedBytes()));
+        }
+        DevicePool.Block perRank = state.memory.allocateZeroed(4L * numRanks);
         DevicePool.Block perNode = state.memory.allocateZeroed(4L * numNodes);
         DevicePool.Block perExpert = state.memory.allocateZeroed(4L * numExperts);
         DevicePool.Block inRank = state.memory.allocate((long) numTokens * numRanks);
@@ -148,7 +154,7 @@ public final class CudaNormalKernels extends NormalKernels implements AutoClosea
                                     arena,
                                     state.configs.dispatch().numSms(),
                                     KernelConstants.THREADS)
-                            .sharedBytes(4 * (numExperts + numRanks + numNodes));
+                            .sharedBytes((int) countBytes);
             state.kernels.layout.launch(launch, p.memory(), state.stream);
             state.stream.synchronize();
             requireGoodSelections(bad, topkIdx, numExperts);
