@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(kMaxThreads, 1)
         }
     }
     if (p.expanded_rows || !p.weights) return;
-    for (int i = warp * 32 + lane; i < num_rows * p.topk; i += num_warps * 32)
+    for (size_t i = warp * 32 + lane; i < static_cast<size_t>(num_rows) * p.topk; i += num_warps * 32)
         at<float>(p.out_weights)[i] = at<const float>(p.weights)[i];
 }
 
