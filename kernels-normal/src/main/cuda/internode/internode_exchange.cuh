@@ -25,9 +25,9 @@ __device__ __forceinline__ int32_t* own_header(const Group& g, const Internode& 
     return header_image<Net>(g, b, Contacts<Net>::own(g, b.network), epoch);
 }
 
-// A word of a rank's header that has arrived.
+// A word of a rank's header that has arrived. Relaxed, as what has come by relaxed stores orders no plain load.
 __device__ __forceinline__ int32_t header_word(const Group& g, int rank, int word, uint32_t epoch) {
-    return word_value(header_slot(g, g.rank, rank, epoch)[word]);
+    return word_value(load_relaxed_sys(header_slot(g, g.rank, rank, epoch) + word));
 }
 
 // Words of a header as it crosses the network: counts follow only in a new dispatch.

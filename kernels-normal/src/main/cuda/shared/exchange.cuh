@@ -190,7 +190,8 @@ __device__ inline bool arrive_last(uint32_t* counter) {
 // What of this call peers learn by a flag, as far as all blocks that have arrived know.
 __device__ __forceinline__ uint32_t told_code(const Group& g, uint32_t epoch) {
     const LocalState* state = state_of(g);
-    uint32_t code = state->claimed_epoch == epoch ? state->code : kOk;
+    if (*static_cast<const volatile uint32_t*>(&state->claimed_epoch) != epoch) return kOk;
+    uint32_t code = load_acquire_sys(&state->code);  // acquire; pairs with record_fault
     return is_abort(code) || code == kTooManyExpanded ? code : kOk;
 }
 

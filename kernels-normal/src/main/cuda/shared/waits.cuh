@@ -75,9 +75,9 @@ __device__ inline void record_fault(const Group& g, uint32_t epoch, const Fault&
     LocalState* state = state_of(g);
     if (atomicExch(&state->claimed_epoch, epoch) == epoch) return;
     report_fault(g.status, fault);
-    fence_sys();
     state->detail = fault_detail(g, fault);
     state->culprit = fault.rank;
+    fence_sys();  // release, with the exchange; pairs with told_code
     atomicExch(&state->code, fault.code);
 }
 
