@@ -38,6 +38,9 @@ kernels_of() {
 # No -Wall: what is a warning on a GPU, nvcc says.
 language=(-std=c++17 -w -fpermissive -include cuda_on_host.h -I "$here/device" -I "$here/driver" -I "$here/nvshmem" -I "$include_dir" -I "$code_dir")
 
+races=() # has the compiler tell of each access
+[ -z "${DEEPEP_EMULATOR_RACES:-}" ] || races=(-g -fsanitize=thread --param tsan-distinguish-volatile=1)
+
 compile() {
     local source=$1 name unit
     name=$(basename "$source" .cu)
@@ -49,14 +52,17 @@ compile() {
         done
     } >"$unit"
     # Products are not fused, as __fmul_rn promises.
-    "$cxx" "${language[@]}" -O2 -fPIC -fno-gnu-unique -shared -Wl,-Bsymbolic -ffp-contract=off -U_FORTIFY_SOURCE \
-        -o "$output_dir/$name.fatbin.part.$$" "$unit" "$driver_dir/libcuda.so.1"
+    "$cxx" "${language[@]}" -O2 -fPIC -fno-gnu-unique -ffp-contract=off -U_FORTIFY_SOURCE ${races[@]+"${races[@]}"} \
+        -c -o "$work_dir/$name.o" "$unit"
+    "$cxx" -shared -Wl,-Bsymbolic -o "$output_dir/$name.fatbin.part.$$" "$work_dir/$name.o" "$driver_dir/libcuda.so.1"
+    echo "${DEEPEP_EMULATOR_RACES:-}" >"$work_dir/$name.races"
     mv "$output_dir/$name.fatbin.part.$$" "$output_dir/$name.fatbin"
 }
 
-is_current() { # nothing that it may include is newer
+is_current() { # nothing that it may include is newer, and it tells of its accesses if it should
     local fatbin=$output_dir/$1.fatbin
-    [ -e "$fatbin" ] && [ -z "$(find "$source_dir" "$code_dir" "$include_dir" "$here" -newer "$fatbin" -type f | head -1)" ] &&
+    [ -e "$fatbin" ] && [ "$(cat "$work_dir/$1.races" 2>/dev/null)" = "${DEEPEP_EMULATOR_RACES:-}" ] &&
+        [ -z "$(find "$source_dir" "$code_dir" "$include_dir" "$here" -newer "$fatbin" -type f | head -1)" ] &&
         [ "$(head -c 4 "$fatbin" | tail -c 3)" = ELF ]
 }
 

@@ -344,7 +344,10 @@ __device__ inline void receive_rows(const DispatchParams& p, const Call& call, C
             int place = is_remote(g, source) ? slot : word.w & ((1 << kTokenBits) - 1);
             uint64_t row = rows + static_cast<uint64_t>(place) * p.row_stride;
             RowPart r = {};
-            load_part<kCast>(p, row, part, r);
+            {
+                Speculation early(!placed);  // sizes may differ: then nothing is used of what lies behind a shorter row
+                load_part<kCast>(p, row, part, r);
+            }
             if (is_remote(g, source)) {
                 word.y = at<const uint32_t>(row + p.selections_offset)[k];
                 if (p.topk_weights) word.z = at<const uint32_t>(row + p.weights_offset)[k];

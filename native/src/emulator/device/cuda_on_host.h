@@ -151,32 +151,51 @@ uint32_t __match_any_sync(uint32_t mask, T v) {
     return same;
 }
 
+namespace deepep::emulator {
+
+template <typename T>
+Atomic relaxed(T* p, Scope scope = Scope::kGpu) {
+    return {p, sizeof(T), true, true, __ATOMIC_RELAXED, scope};
+}
+
+}  // namespace deepep::emulator
+
 template <typename T, typename V>
 T atomicAdd(T* p, V v) {
+    auto word = deepep::emulator::relaxed(p);
     return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED);
 }
 template <typename T, typename V>
 T atomicAdd_system(T* p, V v) {
+    auto word = deepep::emulator::relaxed(p, deepep::emulator::Scope::kSystem);
     return __atomic_fetch_add(p, static_cast<T>(v), __ATOMIC_RELAXED);
 }
 template <typename T, typename V>
 T atomicOr(T* p, V v) {
+    auto word = deepep::emulator::relaxed(p);
     return __atomic_fetch_or(p, static_cast<T>(v), __ATOMIC_RELAXED);
 }
 template <typename T, typename V>
 T atomicExch(T* p, V v) {
+    auto word = deepep::emulator::relaxed(p);
     return __atomic_exchange_n(p, static_cast<T>(v), __ATOMIC_RELAXED);
 }
 template <typename T, typename C, typename V>
 T atomicCAS(T* p, C compare, V v) {
     T expected = static_cast<T>(compare);
-    if (!__atomic_compare_exchange_n(p, &expected, static_cast<T>(v), false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        deepep::emulator::poll(p);  // whoever tries again waits for another thread
+    bool changed;
+    {
+        auto word = deepep::emulator::relaxed(p);
+        changed = __atomic_compare_exchange_n(p, &expected, static_cast<T>(v), false, __ATOMIC_RELAXED,
+                                              __ATOMIC_RELAXED);
+    }
+    if (!changed) deepep::emulator::poll(p);  // whoever tries again waits for another thread
     return expected;
 }
 // Stores `v` where it replaces what is there.
 template <typename T, typename Replaces>
 T exchange_if(T* p, T v, int order, Replaces replaces) {
+    deepep::emulator::Atomic word(p, sizeof(T), true, true, order, deepep::emulator::Scope::kGpu);
     T old = __atomic_load_n(p, __ATOMIC_RELAXED);
     while (replaces(v, old) && !__atomic_compare_exchange_n(p, &old, v, false, order, __ATOMIC_RELAXED)) {
     }
@@ -191,9 +210,18 @@ T atomicMax(T* p, V v) {
     return exchange_if(p, static_cast<T>(v), __ATOMIC_RELAXED, [](T a, T b) { return a > b; });
 }
 
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_block() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    deepep::emulator::fence(deepep::emulator::Scope::kBlock);
+}
+inline void __threadfence() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    deepep::emulator::fence(deepep::emulator::Scope::kGpu);
+}
+inline void __threadfence_system() {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    deepep::emulator::fence(deepep::emulator::Scope::kSystem);
+}
 inline void __nanosleep(unsigned) { deepep::emulator::poll(nullptr); }
 template <typename T>
 T __ldg(const T* p) {

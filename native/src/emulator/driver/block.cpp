@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "grid.h"
+#include "races.h"
 
 namespace deepep::emulator {
 
@@ -22,7 +23,7 @@ thread_local Self self;
 
 namespace {
 
-constexpr size_t kStackBytes = 32 << 10;
+constexpr size_t kStackBytes = 64 << 10;
 constexpr size_t kStackEnd = 64;  // bytes at a stack's low end that must stay as they are
 constexpr uint8_t kStackMark = 0xd5, kSharedPoison = 0xcb;
 constexpr int kNumBarriers = 16;
@@ -45,6 +46,7 @@ struct Fiber {
     const void* looks_at = nullptr;  // while it polls
     Look looks[kWords];              // its last ones
     uint32_t num_looks = 0, num_meetings = 0;
+    std::deque<std::pair<uint32_t, uint32_t>> stores;  // group and epoch of bulk stores, for the detection of races
 };
 
 struct Gather {
@@ -72,6 +74,9 @@ struct Copy {
     uint64_t* barrier;  // of a load, or null
     Fiber* owner;
     uint32_t group;
+    uint32_t epoch = 0;     // with the detection of races
+    Release issued = {};
+    const void* code = nullptr;
 };
 
 struct MBarrier {
@@ -89,15 +94,18 @@ struct Failure {};
 class Block {
   public:
     Block(const Grid& grid, uint32_t number, Stacks& stacks);
+    ~Block();
     bool run();
 
     void poll(const void* address);
     const uint64_t* gather(uint32_t mask, uint64_t value, Collective kind);
     uint32_t barrier(int id, uint32_t num_threads, uint32_t value, bool waits = true);
-    void load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier);
-    void store(void* to, const void* from, uint32_t num_bytes);
+    void load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier, const void* code);
+    void store(void* to, const void* from, uint32_t num_bytes, const void* code);
     void commit() { ++current_->open_group; }
-    void wait_stores(uint32_t num_pending);
+    void wait_stores(uint32_t num_pending, bool written);
+    WarpActor* actor() { return races_ ? &races_->warp(current_->number / 32) : nullptr; }
+    BlockRaces* races() { return races_.get(); }
     void complete(MBarrier& barrier);
     [[noreturn]] void fail(const char* what, long a = 0, long b = 0);
 
@@ -110,6 +118,7 @@ class Block {
     void release(Gather& gather);
     void release(Barrier& barrier);
     void check(const Copy& copy);
+    void issue(Copy& copy, const void* code);
     void copy(size_t i);
     bool looks_in_vain(const void* address);
     void meet();
@@ -130,6 +139,7 @@ class Block {
     bool failed_ = false;
     Fiber* current_ = nullptr;
     jmp_buf scheduler_;
+    std::unique_ptr<BlockRaces> races_;
 };
 
 namespace {
@@ -172,6 +182,14 @@ Block::Block(const Grid& grid, uint32_t number, Stacks& stacks)
         memset(stacks_ + i * kStackBytes, kStackMark, kStackEnd);
         ready(&fibers_[i]);
     }
+    if (grid.order)
+        races_ = std::make_unique<BlockRaces>(static_cast<uint32_t>(warps_.size()), grid.gpu, grid.order->start,
+                                              grid.order->previous);
+}
+
+Block::~Block() {
+    races::current = nullptr;
+    if (races_) races_->end(grid_.order->end);
 }
 
 void Block::enter() {
@@ -182,6 +200,8 @@ void Block::enter() {
 void Block::resume(Fiber* fiber) {
     current_ = fiber;
     self.thread = fiber->index;
+    races::current = actor();
+    races::block = races_.get();
     if (_setjmp(scheduler_) != 0) return;
     if (fiber->started) _longjmp(fiber->resume_at, 1);
     fiber->started = true;
@@ -279,7 +299,7 @@ bool Block::run() {
                         kStackBytes);
                 return false;
             }
-    return !failed_;
+    return !failed_ && !races::found();
 }
 
 void Block::exit_thread() {
@@ -357,6 +377,7 @@ const uint64_t* Block::gather(uint32_t mask, uint64_t value, Collective kind) {
 }
 
 void Block::release(Barrier& b) {
+    if (races_) races_->complete(static_cast<int>(&b - barriers_));
     b.last_sum = b.sum;
     b.arrived = b.sum = 0;
     for (Fiber* fiber : b.waiting) ready(fiber);
@@ -372,13 +393,16 @@ uint32_t Block::barrier(int id, uint32_t num_threads, uint32_t value, bool waits
         fail("barrier of %ld and of %ld threads", b.needed, needed);
     b.needed = needed;
     b.sum += value;
+    if (races_) races_->arrive(id, *actor());
     if (++b.arrived >= needed) {
         release(b);
     } else if (waits) {
         b.waiting.push_back(current_);
         suspend();
     }
-    return b.last_sum;
+    uint32_t sum = b.last_sum;
+    if (races_ && waits) races_->leave(id, *actor());
+    return sum;
 }
 
 void Block::check(const Copy& c) {
@@ -389,14 +413,24 @@ void Block::check(const Copy& c) {
         fail("a bulk copy of %ld bytes outside shared memory", c.num_bytes);
 }
 
-void Block::load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier) {
-    copies_.push_back({to, from, num_bytes, barrier, current_, 0});
-    check(copies_.back());
+void Block::issue(Copy& copy, const void* code) {
+    if (!races_) return;
+    copy.issued = actor()->release();
+    copy.epoch = races::issue(copy.barrier ? actor()->loads : actor()->stores);
+    copy.code = code;
+    if (!copy.barrier) current_->stores.emplace_back(copy.group, copy.epoch);
 }
 
-void Block::store(void* to, const void* from, uint32_t num_bytes) {
+void Block::load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier, const void* code) {
+    copies_.push_back({to, from, num_bytes, barrier, current_, 0});
+    check(copies_.back());
+    issue(copies_.back(), code);
+}
+
+void Block::store(void* to, const void* from, uint32_t num_bytes, const void* code) {
     copies_.push_back({to, from, num_bytes, nullptr, current_, current_->open_group});
     check(copies_.back());
+    issue(copies_.back(), code);
 }
 
 void Block::copy(size_t i) {
@@ -404,6 +438,12 @@ void Block::copy(size_t i) {
     copies_[i] = copies_.back();
     copies_.pop_back();
     memcpy(c.to, c.from, c.num_bytes);
+    if (races_) {
+        WarpActor& owner = races_->warp(c.owner->number / 32);
+        const Line& copies = c.barrier ? owner.loads : owner.stores;
+        races::bulk_access(copies, c.epoch, c.issued, c.barrier ? c.from : c.to, c.num_bytes, !c.barrier, c.code);
+        if (c.barrier) races_->arrive(c.barrier, copies, c.epoch);
+    }
     if (c.barrier) {
         auto& barrier = *reinterpret_cast<MBarrier*>(c.barrier);
         barrier.bytes -= static_cast<int32_t>(c.num_bytes);
@@ -411,19 +451,24 @@ void Block::copy(size_t i) {
     }
 }
 
-void Block::wait_stores(uint32_t num_pending) {
+void Block::wait_stores(uint32_t num_pending, bool written) {
     for (size_t i = copies_.size(); i-- > 0;)
         if (copies_[i].owner == current_ && !copies_[i].barrier &&
             copies_[i].group + num_pending < current_->open_group) {
             copy(i);
             i = copies_.size();  // another one moved to its place
         }
+    for (auto& stores = current_->stores;
+         written && !stores.empty() && stores.front().first + num_pending < current_->open_group; stores.pop_front()) {
+        actor()->acquire(actor()->stores.actor, stores.front().second);
+    }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 void Block::complete(MBarrier& barrier) {
     if (barrier.pending != 0 || barrier.bytes != 0) return;
     barrier.phase ^= 1;
+    if (races_) races_->complete(reinterpret_cast<uint64_t*>(&barrier));
     barrier.pending = barrier.count;
 }
 
@@ -442,6 +487,7 @@ void mbarrier_init(uint64_t* barrier, uint32_t num_arrivals) {
 }
 
 void mbarrier_arrive(uint64_t* barrier, uint32_t expected_bytes) {
+    if (block->races()) block->races()->arrive(barrier, *block->actor());
     auto& b = *reinterpret_cast<MBarrier*>(barrier);
     if (b.pending == 0) block->fail("more than %ld arrivals at an mbarrier", b.count);
     --b.pending;
@@ -451,17 +497,24 @@ void mbarrier_arrive(uint64_t* barrier, uint32_t expected_bytes) {
 
 bool mbarrier_try_wait(uint64_t* barrier, uint32_t parity) {
     auto& b = *reinterpret_cast<MBarrier*>(barrier);
-    if (b.phase != parity) return true;
-    block->poll(barrier);
-    return b.phase != parity;
+    if (b.phase == parity) block->poll(barrier);
+    bool complete = b.phase != parity;
+    if (complete && block->races()) block->races()->leave(barrier, *block->actor());
+    return complete;
 }
 
 void bulk_load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier) {
-    block->load(to, from, num_bytes, barrier);
+    block->load(to, from, num_bytes, barrier, __builtin_return_address(0));
 }
-void bulk_store(void* to, const void* from, uint32_t num_bytes) { block->store(to, from, num_bytes); }
+void bulk_store(void* to, const void* from, uint32_t num_bytes) {
+    block->store(to, from, num_bytes, __builtin_return_address(0));
+}
 void bulk_commit() { block->commit(); }
-void bulk_wait(uint32_t num_pending) { block->wait_stores(num_pending); }
+void bulk_wait(uint32_t num_pending, bool written) { block->wait_stores(num_pending, written); }
+
+void await_previous_launch() {
+    if (block->races()) block->races()->await_previous_launch(*block->actor());
+}
 
 bool run_block(const Grid& grid, uint32_t number, Stacks& stacks) { return Block(grid, number, stacks).run(); }
 

@@ -25,6 +25,38 @@ struct Kernel {
     const uint32_t* param_bytes;
 };
 
+// How far an operation's order reaches.
+enum class Scope : int { kBlock, kGpu, kSystem };
+
+// Stands around an atomic operation on a word: what it orders, for the detection of races. Nothing without that.
+class Atomic {
+  public:
+    Atomic(const void* at, uint32_t num_bytes, bool loads, bool stores, int order, Scope scope);
+    ~Atomic();
+
+  private:
+    const void* at_;
+    const void* code_ = nullptr;
+    const void* cell_ = nullptr;  // of device memory
+    uint32_t num_bytes_;
+    bool loads_, stores_;
+    int order_;
+    Scope scope_;
+};
+
+// After a fence.
+void fence(Scope scope);
+
+// Loads in its scope count for nothing, if it is meant.
+class Speculation {
+  public:
+    explicit Speculation(bool is_meant);
+    ~Speculation();
+};
+
+// Launches of a stream run one after the other here; what this one does before it asks, the one before may still do.
+void await_previous_launch();
+
 // Lets the block's other threads run; whatever waits for memory calls it between two looks at an address.
 void poll(const void* address);
 
@@ -47,6 +79,6 @@ bool mbarrier_try_wait(uint64_t* barrier, uint32_t parity);
 void bulk_load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier);
 void bulk_store(void* to, const void* from, uint32_t num_bytes);
 void bulk_commit();
-void bulk_wait(uint32_t num_pending);
+void bulk_wait(uint32_t num_pending, bool written);
 
 }  // namespace deepep::emulator

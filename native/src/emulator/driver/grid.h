@@ -14,6 +14,9 @@ struct Grid {
     Dim grid, block;
     uint32_t shared_bytes;
     uint32_t seed;
+    int gpu;
+    bool early;  // may begin before the launch before has ended
+    struct LaunchOrder* order = nullptr;  // with the detection of races
 
     uint32_t num_threads() const { return block.x * block.y * block.z; }
     uint32_t num_blocks() const { return grid.x * grid.y * grid.z; }

@@ -60,6 +60,7 @@ struct Pool {
         base = reinterpret_cast<CUdeviceptr>(
             mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0));
         free[0] = kBytes;
+        races::watch(base, kBytes, fd);
     }
 
     // A page between allocations stays free, so that neighbours do not hide one another's faults.
@@ -161,6 +162,7 @@ EMULATED cuMemAlloc_v2(CUdeviceptr* address, size_t num_bytes) {
     *address = pool.base + offset;
     allocations[*address] = {num_bytes, Kind::kPlain, current_device(), pool.fd, offset};
     if (num_bytes <= kPoisonedBytes) memset(reinterpret_cast<void*>(*address), kPoison, num_bytes);
+    races::forget(*address, num_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -186,6 +188,7 @@ EMULATED cuMemGetInfo_v2(size_t* free, size_t* total) {
 EMULATED cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t num_bytes) {
     MAY_FAIL;
     memcpy(reinterpret_cast<void*>(to), from, num_bytes);
+    races::forget(to, num_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -198,6 +201,7 @@ EMULATED cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t num_bytes) {
 EMULATED cuMemsetD8_v2(CUdeviceptr to, uint8_t value, size_t num_bytes) {
     MAY_FAIL;
     memset(reinterpret_cast<void*>(to), value, num_bytes);
+    races::forget(to, num_bytes);
     return CUDA_SUCCESS;
 }
 
@@ -209,6 +213,7 @@ EMULATED cuMemHostAlloc(void** address, size_t num_bytes, unsigned) {
     if (memory == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
     std::lock_guard lock(mutex);
     allocations[reinterpret_cast<CUdeviceptr>(memory)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
+    races::watch_host(reinterpret_cast<uint64_t>(memory), num_bytes);
     return *address = memory, CUDA_SUCCESS;
 }
 
@@ -217,6 +222,7 @@ EMULATED cuMemFreeHost(void* address) {
     std::lock_guard lock(mutex);
     auto it = allocations.find(reinterpret_cast<CUdeviceptr>(address));
     if (it == allocations.end() || it->second.kind != Kind::kHost) return CUDA_ERROR_INVALID_VALUE;
+    races::unwatch(it->first);
     munmap(address, round_up(it->second.num_bytes, kPage));
     allocations.erase(it);
     return CUDA_SUCCESS;
@@ -229,11 +235,13 @@ EMULATED cuMemHostRegister_v2(void* address, size_t num_bytes, unsigned) {
         return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     }
     allocations[reinterpret_cast<CUdeviceptr>(address)] = {num_bytes, Kind::kHost, current_device(), -1, 0};
+    races::watch_host(reinterpret_cast<uint64_t>(address), num_bytes);
     return CUDA_SUCCESS;
 }
 
 EMULATED cuMemHostUnregister(void* address) {
     std::lock_guard lock(mutex);
+    races::unwatch(reinterpret_cast<uint64_t>(address));
     return allocations.erase(reinterpret_cast<CUdeviceptr>(address)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -336,12 +344,14 @@ EMULATED cuMemMap(CUdeviceptr address, size_t num_bytes, size_t offset, Physical
     if (at == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
     std::lock_guard lock(mutex);
     allocations[address] = {num_bytes, Kind::kVirtual, handle->device, -1, 0};
+    races::watch(address, num_bytes, handle->fd, offset);
     return CUDA_SUCCESS;
 }
 
 EMULATED cuMemUnmap(CUdeviceptr address, size_t num_bytes) {
     std::lock_guard lock(mutex);
     allocations.erase(address);
+    races::unwatch(address);
     void* at = mmap(reinterpret_cast<void*>(address), num_bytes, PROT_NONE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     return at == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;

@@ -29,7 +29,7 @@ struct Function {
 namespace {
 
 constexpr int kMaxThreads = 1024, kSmThreads = 2048, kMaxBlocksPerSm = 32;
-constexpr int kCooperative = 2;
+constexpr int kCooperative = 2, kProgrammaticSerialization = 6;
 
 // The driver is not told how long an image is; an ELF file says so at its beginning.
 size_t num_bytes(const Elf64_Ehdr& elf) { return elf.e_shoff + static_cast<size_t>(elf.e_shentsize) * elf.e_shnum; }
@@ -140,10 +140,13 @@ EMULATED cuLaunchKernelEx(const CUlaunchConfig* config, Function* function, void
             grid.x * grid.y * grid.z >
                 static_cast<uint32_t>(blocks_per_sm(num_threads, config->shared_bytes) * num_sms()))
             return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+    bool early = std::any_of(config->attributes, config->attributes + config->num_attributes, [](auto& attribute) {
+        return attribute.id == kProgrammaticSerialization && attribute.value;
+    });
     auto arguments = std::make_shared<Arguments>(function->kernel, params);
-    enqueue(stream, {[=, shared_bytes = config->shared_bytes] {
+    enqueue(stream, {[=, shared_bytes = config->shared_bytes, gpu = stream->context->ordinal] {
         return run_grid({function->name.c_str(), function->kernel, arguments->pointers.data(), grid,
-                         block, shared_bytes, seed()});
+                         block, shared_bytes, seed(), gpu, early});
     }});
     return CUDA_SUCCESS;
 }

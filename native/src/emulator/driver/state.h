@@ -12,6 +12,7 @@
 
 #include "cuda.h"
 #include "grid.h"
+#include "races.h"
 
 struct Context {
     CUdevice device;
@@ -59,6 +60,7 @@ struct Arguments {
 struct Work {
     std::function<bool()> run;
     std::function<Work()> for_launch = {};  // in a graph: what a launch does instead
+    SharedClock after = {};  // what the host knew to be over, with the detection of races
 };
 
 void enqueue(Stream* stream, Work work);

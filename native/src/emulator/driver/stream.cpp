@@ -50,6 +50,7 @@ void enqueue(Stream* stream, Work work) {
         stream->unjoined = stream != stream->capture->origin;
         return;
     }
+    if (races::on) work.after = races::host();
     stream->queue.push_back(std::move(work));
     ++stream->num_enqueued;
     if (!stream->started) {
@@ -62,6 +63,7 @@ void enqueue(Stream* stream, Work work) {
 }  // namespace deepep::emulator
 
 void Stream::run() {
+    races::stream = &order;
     std::unique_lock lock(mutex);
     for (;;) {
         changed.wait(lock, [this] { return destroyed || !queue.empty(); });
@@ -69,6 +71,7 @@ void Stream::run() {
         Work work = std::move(queue.front());
         queue.pop_front();
         lock.unlock();
+        if (work.after) races::order_after(*work.after);
         if (!context->failed && !work.run()) context->failed = true;
         lock.lock();
         ++num_done;
@@ -87,6 +90,10 @@ void Stream::wait() {
 bool Stream::is_idle() {
     std::lock_guard lock(mutex);
     return num_done == num_enqueued;
+}
+
+void Stream::tell_host() {
+    if (races::on) races::host_saw_event(order.done);
 }
 
 namespace {
@@ -113,6 +120,7 @@ Work record(EventState* state) {
     uint64_t number = ++state->recorded;
     return {[state, number] {
         state->time_ns = now_ns();
+        races::record(state->clock);
         uint64_t done = state->done;
         while (done < number && !state->done.compare_exchange_weak(done, number)) {
         }
@@ -130,6 +138,7 @@ Work wait_for(Event* event) {
     uint64_t number = state->recorded;
     return {[state, number] {
         wait_until([&] { return state->done >= number; });
+        races::order_after(state->clock);
         return true;
     }};
 }
@@ -148,12 +157,14 @@ Work wait_value(CUdeviceptr address, uint32_t value) {
             uint32_t seen = __atomic_load_n(reinterpret_cast<uint32_t*>(address), __ATOMIC_ACQUIRE);
             return static_cast<int32_t>(seen - value) >= 0;
         });
+        races::order_after_word(address);
         return true;
     }};
 }
 
 Work write_value(CUdeviceptr address, uint32_t value) {
     return {[address, value] {
+        races::release_word(address);
         __atomic_store_n(reinterpret_cast<uint32_t*>(address), value, __ATOMIC_SEQ_CST);
         return true;
     }};
@@ -163,7 +174,11 @@ CUresult submit(Stream* stream, Work work) {
     stream = stream_of(stream);
     if (auto failed = status_of(stream->context)) return failed;
     if (stream->capture && !stream->capture->valid) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    enqueue(stream, std::move(work));
+    enqueue(stream, {[run = std::move(work.run)] {
+        bool ok = run();
+        races::boundary();
+        return ok;
+    }});
     return CUDA_SUCCESS;
 }
 
@@ -206,6 +221,7 @@ EMULATED cuStreamSynchronize(Stream* stream) {
     stream = stream_of(stream);
     if (auto forbidden = not_capturing(stream)) return forbidden;
     stream->wait();
+    stream->tell_host();
     return status_of(stream->context);
 }
 
@@ -213,7 +229,8 @@ EMULATED cuStreamQuery(Stream* stream) {
     stream = stream_of(stream);
     if (auto forbidden = not_capturing(stream)) return forbidden;
     if (auto failed = status_of(stream->context)) return failed;
-    return stream->is_idle() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (!stream->is_idle()) return CUDA_ERROR_NOT_READY;
+    return stream->tell_host(), CUDA_SUCCESS;
 }
 
 EMULATED cuCtxSynchronize() {
@@ -226,7 +243,7 @@ EMULATED cuCtxSynchronize() {
         all = context->streams;
     }
     for (Stream* stream : all)
-        if (!stream->capture) stream->wait();
+        if (!stream->capture) stream->wait(), stream->tell_host();
     return status_of(context);
 }
 
@@ -235,10 +252,11 @@ EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Strea
     MAY_FAIL;
     auto submitted = submit(stream, {[=] {
         memmove(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), num_bytes);
+        races::forget(to, num_bytes);
         return true;
     }});
     Stream* at = stream_of(stream);
-    if (!submitted && !at->capture && is_host_memory(to) && is_host_memory(from)) at->wait();
+    if (!submitted && !at->capture && is_host_memory(to) && is_host_memory(from)) at->wait(), at->tell_host();
     return submitted;
 }
 
@@ -246,6 +264,7 @@ EMULATED cuMemsetD8Async(CUdeviceptr to, uint8_t value, size_t num_bytes, Stream
     MAY_FAIL;
     return submit(stream, {[=] {
         memset(reinterpret_cast<void*>(to), value, num_bytes);
+        races::forget(to, num_bytes);
         return true;
     }});
 }
@@ -254,6 +273,7 @@ EMULATED cuMemsetD32Async(CUdeviceptr to, uint32_t value, size_t num_words, Stre
     MAY_FAIL;
     return submit(stream, {[=] {
         std::fill_n(reinterpret_cast<uint32_t*>(to), num_words, value);
+        races::forget(to, 4 * num_words);
         return true;
     }});
 }
@@ -320,7 +340,8 @@ EMULATED cuStreamWaitEvent(Stream* stream, Event* event, unsigned flags) {
 EMULATED cuEventQuery(Event* event) {
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (auto status = captured(event)) return status;
-    return event->state->done >= event->state->recorded ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    if (event->state->done < event->state->recorded) return CUDA_ERROR_NOT_READY;
+    return races::host_saw_event(event->state->clock), CUDA_SUCCESS;
 }
 
 EMULATED cuEventSynchronize(Event* event) {
@@ -332,6 +353,7 @@ EMULATED cuEventSynchronize(Event* event) {
             if (context->failed) return true;
         return event->state->done >= number;
     });
+    races::host_saw_event(event->state->clock);
     return event->state->done >= number ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
 

@@ -24,17 +24,20 @@ struct Stream {
     uint64_t num_enqueued = 0, num_done = 0;
     bool started = false, destroyed = false;
     std::shared_ptr<Capture> capture;
+    deepep::emulator::StreamOrder order;
     bool unjoined = false;  // has captured work that the origin does not wait for yet
 
     void run();
     void wait();
     bool is_idle();
+    void tell_host();  // that its work is over
 };
 
 // What work that records an event or waits for it needs of it.
 struct EventState {
     std::atomic<uint64_t> recorded, done;  // records so far
     std::atomic<int64_t> time_ns;          // of the last one done
+    deepep::emulator::Clock clock;                           // of all done
 };
 
 struct Event {

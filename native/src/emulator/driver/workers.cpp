@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "grid.h"
+#include "races.h"
 
 namespace deepep::emulator {
 
@@ -77,12 +78,16 @@ void Worker::run() {
 
 }  // namespace
 
-bool run_grid(const Grid& grid) {
+bool run_grid(const Grid& given) {
+    Grid grid = given;
+    LaunchOrder order;
+    if (races::on) races::begin(order, grid.early), grid.order = &order;
     Latch latch;
     latch.num_left = grid.num_blocks();
     for (uint32_t i = 0; i < grid.num_blocks(); ++i) start(&grid, i, &latch);
     std::unique_lock lock(latch.mutex);
     latch.changed.wait(lock, [&] { return latch.num_left == 0; });
+    if (races::on) races::end(order);
     return latch.ok;
 }
 

@@ -15,12 +15,12 @@ inline void bulk_commit() { emulator::bulk_commit(); }
 
 template <int kPending>
 inline void bulk_wait_read() {
-    emulator::bulk_wait(kPending);
+    emulator::bulk_wait(kPending, false);
 }
 
 template <int kPending = 0>
 inline void bulk_wait_written() {
-    emulator::bulk_wait(kPending);
+    emulator::bulk_wait(kPending, true);
 }
 
 inline void fence_async_proxy() {}

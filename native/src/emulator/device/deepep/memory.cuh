@@ -10,73 +10,99 @@
 namespace deepep {
 
 template <typename T>
-inline T load_and_yield(const T* p, int order) {
+inline T load_and_yield(const T* p, int order, emulator::Scope scope = emulator::Scope::kSystem) {
     emulator::poll(p);
+    emulator::Atomic word(p, sizeof(T), true, false, order, scope);
     return order == __ATOMIC_RELAXED ? __atomic_load_n(p, __ATOMIC_RELAXED) : __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
 inline uint64_t load_acquire_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
 inline uint32_t load_acquire_sys(const uint32_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
 inline uint64_t load_relaxed_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_RELAXED); }
-inline uint64_t load_acquire_gpu(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
+inline uint64_t load_acquire_gpu(const uint64_t* p) {
+    return load_and_yield(p, __ATOMIC_ACQUIRE, emulator::Scope::kGpu);
+}
 
-inline void store_release_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-inline void store_release_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-inline void store_release_gpu(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELEASE); }
-inline void store_relaxed_sys(uint64_t* p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
-inline void store_relaxed_sys(uint32_t* p, uint32_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
+template <typename T>
+inline void store(T* p, T v, int order, emulator::Scope scope = emulator::Scope::kSystem) {
+    emulator::Atomic word(p, sizeof(T), false, true, order, scope);
+    order == __ATOMIC_RELAXED ? __atomic_store_n(p, v, __ATOMIC_RELAXED) : __atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+inline void store_release_sys(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RELEASE); }
+inline void store_release_sys(uint32_t* p, uint32_t v) { store(p, v, __ATOMIC_RELEASE); }
+inline void store_release_gpu(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RELEASE, emulator::Scope::kGpu); }
+inline void store_relaxed_sys(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RELAXED); }
+inline void store_relaxed_sys(uint32_t* p, uint32_t v) { store(p, v, __ATOMIC_RELAXED); }
+
+// The words behind the first one, which has yielded.
+template <typename T>
+inline T load_next(const T* p, int order) {
+    emulator::Atomic word(p, sizeof(T), true, false, order, emulator::Scope::kSystem);
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
 
 inline uint2 load_acquire_sys_v2(const uint32_t* p) {
     uint32_t first = load_and_yield(p, __ATOMIC_ACQUIRE);
-    return {first, __atomic_load_n(p + 1, __ATOMIC_ACQUIRE)};
+    return {first, load_next(p + 1, __ATOMIC_ACQUIRE)};
 }
 
 inline void store_relaxed_sys_v4(uint32_t* p, uint4 v) {
     const uint32_t words[4] = {v.x, v.y, v.z, v.w};
-    for (int i = 0; i < 4; ++i) __atomic_store_n(p + i, words[i], __ATOMIC_RELAXED);
+    for (int i = 0; i < 4; ++i) store(p + i, words[i], __ATOMIC_RELAXED);
 }
 
 inline ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
     uint64_t first = load_and_yield(p, __ATOMIC_RELAXED);
-    return {first, __atomic_load_n(p + 1, __ATOMIC_RELAXED)};
+    return {first, load_next(p + 1, __ATOMIC_RELAXED)};
 }
 
 inline void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
-    __atomic_store_n(p, first, __ATOMIC_RELAXED);
-    __atomic_store_n(p + 1, second, __ATOMIC_RELAXED);
+    store(p, first, __ATOMIC_RELAXED);
+    store(p + 1, second, __ATOMIC_RELAXED);
 }
 
 // One instruction each: processors with AVX promise that 16 aligned bytes are one access.
-inline uint4 load_relaxed_sys_b128(const uint4* p) {
+inline uint4 load_b128(const uint4* p, int order) {
     emulator::poll(p);
+    emulator::Atomic word(p, sizeof(uint4), true, false, order, emulator::Scope::kSystem);
     uint4 v;
     asm volatile("movdqa %1, %%xmm0; movdqu %%xmm0, %0" : "=m"(v) : "m"(*p) : "xmm0");
-    return v;
-}
-
-inline uint4 load_acquire_sys_b128(const uint4* p) {
-    uint4 v = load_relaxed_sys_b128(p);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return v;
 }
 
+inline uint4 load_relaxed_sys_b128(const uint4* p) { return load_b128(p, __ATOMIC_RELAXED); }
+inline uint4 load_acquire_sys_b128(const uint4* p) { return load_b128(p, __ATOMIC_ACQUIRE); }
+
 inline void store_relaxed_sys_b128(uint4* p, uint4 v) {
+    emulator::Atomic word(p, sizeof(uint4), false, true, __ATOMIC_RELAXED, emulator::Scope::kSystem);
     asm volatile("movdqu %1, %%xmm0; movdqa %%xmm0, %0" : "=m"(*p) : "m"(v) : "xmm0");
 }
 
-inline uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) { return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL); }
-inline void add_release_sys(uint64_t* p, uint64_t v) { __atomic_fetch_add(p, v, __ATOMIC_RELEASE); }
-inline uint32_t add_relaxed_gpu(uint32_t* p, uint32_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
-inline uint64_t add_relaxed_gpu(uint64_t* p, uint64_t v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+template <typename T>
+inline T add(T* p, T v, int order, emulator::Scope scope) {
+    emulator::Atomic word(p, sizeof(T), true, true, order, scope);
+    return __atomic_fetch_add(p, v, __ATOMIC_ACQ_REL);
+}
+
+inline uint32_t add_acq_rel_gpu(uint32_t* p, uint32_t v) {
+    return add(p, v, __ATOMIC_ACQ_REL, emulator::Scope::kGpu);
+}
+inline void add_release_sys(uint64_t* p, uint64_t v) { add(p, v, __ATOMIC_RELEASE, emulator::Scope::kSystem); }
+inline uint32_t add_relaxed_gpu(uint32_t* p, uint32_t v) { return add(p, v, __ATOMIC_RELAXED, emulator::Scope::kGpu); }
+inline uint64_t add_relaxed_gpu(uint64_t* p, uint64_t v) { return add(p, v, __ATOMIC_RELAXED, emulator::Scope::kGpu); }
 
 inline void max_release_gpu(uint64_t* p, uint64_t v) {
     exchange_if(p, v, __ATOMIC_RELEASE, [](uint64_t a, uint64_t b) { return a > b; });
 }
 
+using emulator::Speculation;
+
 inline void prefetch_l2(const void*) {}
-inline void await_previous_launch() {}  // launches of a stream run one after the other
+inline void await_previous_launch() { emulator::await_previous_launch(); }
 inline void allow_next_launch() {}
-inline void fence_sys() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void fence_sys() { __threadfence_system(); }
 
 inline uint64_t now_ns() {
     timespec t;

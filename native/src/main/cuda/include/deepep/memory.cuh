@@ -142,6 +142,12 @@ __device__ __forceinline__ void await_previous_launch() { asm volatile("griddepc
 // there is room, and wait in await_previous_launch.
 __device__ __forceinline__ void allow_next_launch() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
+// Stands beside loads of what others may store meanwhile, of which nothing is used then. The emulator would call them
+// races. Nothing but loads may be in its scope.
+struct Speculation {
+    __device__ __forceinline__ explicit Speculation(bool) {}
+};
+
 // Asks for the 128 bytes around p, which nobody waits for.
 __device__ __forceinline__ void prefetch_l2(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
