@@ -183,8 +183,7 @@ Block::Block(const Grid& grid, uint32_t number, Stacks& stacks)
         ready(&fibers_[i]);
     }
     if (grid.order)
-        races_ = std::make_unique<BlockRaces>(static_cast<uint32_t>(warps_.size()), grid.gpu, grid.order->start,
-                                              grid.order->previous);
+        races_ = std::make_unique<BlockRaces>(static_cast<uint32_t>(warps_.size()), grid.gpu, *grid.order);
 }
 
 Block::~Block() {

@@ -57,6 +57,7 @@ struct Range {
 struct Word {
     Release sys, gpu;
     int from;
+    SharedClock ended;
 };
 
 constexpr size_t kLocks = 4096;
@@ -214,7 +215,8 @@ void access(const Past& past, const Line& line, const void* at, uint32_t num_byt
         if (conflict(cell->write, now, past)) report(cell->write, true, now, writes, reinterpret_cast<void*>(address));
         if (writes) {
             for (Access& read : cell->reads) {
-                if (conflict(read, now, past)) report(read, false, now, true, reinterpret_cast<void*>(address));
+                if (conflict(read, now, past) && !races::block->knows_ended(read.actor, read.epoch))
+                    report(read, false, now, true, reinterpret_cast<void*>(address));
                 if (read.bytes & bytes) read = {};
             }
             cell->write = now;
@@ -287,13 +289,12 @@ void WarpActor::acquire(const Release& other) {
     acquire(other.actor, other.epoch);
 }
 
-BlockRaces::BlockRaces(uint32_t num_warps, int gpu, const Clock& start, const SharedClock& previous)
-    : previous_(previous) {
+BlockRaces::BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order) : order_(order), ended_(order.start) {
     for (uint32_t i = 0; i < num_warps; ++i) {
         auto actor = std::make_unique<WarpActor>();
         actor->line = new_actor();
         actor->gpu = gpu;
-        actor->clock = start;
+        actor->clock = *order.start;
         actor->clock.raise(actor->line.actor, actor->line.epoch);
         warps_.push_back(std::move(actor));
     }
@@ -345,7 +346,16 @@ void BlockRaces::leave(const uint64_t* mbarrier, WarpActor& actor) {
     if (meeting.complete) actor.acquire(meeting.complete);  // not before its first phase
 }
 
-void BlockRaces::await_previous_launch(WarpActor& actor) { actor.acquire(previous_); }
+void BlockRaces::await_previous_launch(WarpActor& actor) {
+    actor.acquire(order_.previous);
+    ended_ = order_.previous;
+}
+
+void BlockRaces::learn(const SharedClock& ended) {
+    if (!ended || std::find(std::begin(learned_), std::end(learned_), ended) != std::end(learned_)) return;
+    learned_[next_learned_++ % std::size(learned_)] = ended;
+    others_ended_.join(*ended);
+}
 
 void BlockRaces::end(Clock& all) {
     std::lock_guard lock(order_mutex);
@@ -461,7 +471,7 @@ void release_word(uint64_t address) {
     if (!cell) return host_saw(*now);
     Words& w = words[hash(cell)];
     std::lock_guard lock(w.mutex);
-    w.of[cell] = {{now}, {}, -1};
+    w.of[cell] = {{now}, {}, -1, nullptr};
 }
 
 SharedClock host() {
@@ -488,7 +498,7 @@ void host_saw(const Clock& clock) {
 void begin(LaunchOrder& launch, bool early) {
     std::lock_guard lock(order_mutex);
     if (!early) stream->before_last = stream->done;
-    launch.start = stream->before_last;
+    launch.start = std::make_shared<Clock>(stream->before_last);
     launch.previous = std::make_shared<Clock>(stream->done);
 }
 
@@ -558,7 +568,8 @@ Atomic::~Atomic() {
     auto cell = static_cast<const Cell*>(cell_);
     auto& of = words[hash(cell)].of;
     auto known = of.find(cell);
-    Word word = known == of.end() ? Word{{}, {}, self.gpu} : known->second;
+    Word word = known == of.end() ? Word{{}, {}, self.gpu, nullptr} : known->second;
+    if (loads_ && system) races::block->learn(word.ended);
     if (loads_ && word.from == self.gpu) take(word.gpu, Scope::kGpu);
     if (loads_ && system) take(word.sys, Scope::kSystem);
     if (stores_) {
@@ -566,10 +577,8 @@ Atomic::~Atomic() {
         if (word.from != self.gpu) word.gpu = {}, word.from = self.gpu;
         replace(word.gpu, gpu);
         replace(word.sys, sys);
-        if (word.gpu || word.sys)
-            of[cell] = word;
-        else if (known != of.end())
-            of.erase(known);
+        word.ended = system ? races::block->ended() : nullptr;
+        of[cell] = word;
     }
     if (loads_) tell(at_, num_bytes_, false, true, code_);
     if (stores_) tell(at_, num_bytes_, true, true, code_);

@@ -7,6 +7,9 @@
 // - barriers of a block, and mbarriers with the bulk loads that complete on them;
 // - releases, and acquires that see them, as far as the scopes of both reach; fences with the relaxed accesses beside.
 //
+// What a launch has read when it has ended, no later write can change. So a word of a later launch, also a relaxed one,
+// tells whoever sees it that it may overwrite what the launches before have read.
+//
 // Lanes of a warp count as ordered, and so do all host threads. Memory of the host is not watched.
 #pragma once
 
@@ -46,7 +49,7 @@ struct StreamOrder {
 
 // What orders a launch.
 struct LaunchOrder {
-    Clock start;
+    SharedClock start;
     SharedClock previous;  // with the launch before
     Clock end;
 };
@@ -79,7 +82,7 @@ struct WarpActor {
 // The actors of one block.
 class BlockRaces {
   public:
-    BlockRaces(uint32_t num_warps, int gpu, const Clock& start, const SharedClock& previous);
+    BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order);
     ~BlockRaces();
 
     WarpActor& warp(uint32_t number) { return *warps_[number]; }
@@ -92,6 +95,9 @@ class BlockRaces {
     void leave(const uint64_t* mbarrier, WarpActor& actor);
     void await_previous_launch(WarpActor& actor);
     Release& word(const void* shared) { return words_[shared]; }
+    const SharedClock& ended() const { return ended_; }
+    void learn(const SharedClock& ended);
+    bool knows_ended(uint32_t actor, uint32_t epoch) const { return others_ended_.covers(actor, epoch); }
     void end(Clock& all);
 
   private:
@@ -104,7 +110,11 @@ class BlockRaces {
     std::map<int, Meeting> barriers_;
     std::map<const uint64_t*, Meeting> mbarriers_;
     std::map<const void*, Release> words_;  // of shared memory
-    const SharedClock& previous_;  // what await_previous_launch waits for
+    const LaunchOrder& order_;
+    SharedClock ended_;         // what has ended, as far as this block has waited for it
+    Clock others_ended_;        // what it has been told
+    SharedClock learned_[16];   // last ones, which are not joined again
+    uint32_t next_learned_ = 0;
 };
 
 namespace races {
