@@ -25,11 +25,6 @@ __device__ __forceinline__ int32_t* own_header(const Group& g, const Internode& 
     return header_image<Net>(g, b, Contacts<Net>::own(g, b.network), epoch);
 }
 
-// A word of a rank's header that has arrived. Relaxed, as what has come by relaxed stores orders no plain load.
-__device__ __forceinline__ int32_t header_word(const Group& g, int rank, int word, uint32_t epoch) {
-    return word_value(load_relaxed_sys(header_slot(g, g.rank, rank, epoch) + word));
-}
-
 // Words of a header as it crosses the network: counts follow only in a new dispatch.
 __device__ __forceinline__ int num_counted(const Internode& b, int32_t op) {
     return op == kOpDispatch ? kHeaderWords + b.num_ranks : kHeaderWords;
@@ -186,7 +181,7 @@ __device__ inline Judgement judgement() {
 template <class Net>
 __device__ __forceinline__ bool is_heard(const Nodes<Net>& nodes, int rank, int word, uint32_t epoch) {
     if (!nodes.is_source(rank)) return false;
-    return !Routes<Net>::kMaskable || word_epoch(header_slot(nodes.g, nodes.g.rank, rank, epoch)[word]) == epoch;
+    return !Routes<Net>::kMaskable || word_epoch(heard_word(nodes.g, rank, word, epoch)) == epoch;
 }
 
 // What all ranks conclude alike: a rank's own status first, then words that differ from those of the first rank. All

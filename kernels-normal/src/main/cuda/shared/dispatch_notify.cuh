@@ -234,11 +234,6 @@ struct CountWords {
     bool of_node;  // all sources are on this node: what this rank sends to each of them is kept too
 };
 
-// A count that this block has waited for. Relaxed, as what has come by relaxed stores orders no plain load.
-__device__ __forceinline__ int32_t known_count(const Group& g, uint32_t epoch, int source, int word) {
-    return word_value(load_relaxed_sys(header_slot(g, g.rank, source, epoch) + word));
-}
-
 // One warp of one block, beside the copies: counts for the consumer on the device and for the host.
 template <class Others>
 __device__ inline void report_counts(const DispatchParams& p, const Others& others, uint32_t epoch, uint32_t verdict,
@@ -266,7 +261,7 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
     for (int s0 = 0, before = 0; s0 <= words.num_sources && p.out_source_rows; s0 += 32) {
         int s = s0 + lane;
         bool sends = s < words.num_sources && ok && others.is_source(s);
-        int32_t rows = sends ? known_count(g, epoch, s, words.rows) : 0;
+        int32_t rows = sends ? header_word(g, s, words.rows, epoch) : 0;
         int32_t end = before + inclusive_sum(rows);
         if (s <= words.num_sources) at<int32_t>(p.out_source_rows)[s] = end - rows;
         before = __shfl_sync(~0u, end, 31);
@@ -275,8 +270,8 @@ __device__ inline void report_counts(const DispatchParams& p, const Others& othe
         auto sent = at<int32_t>(p.out_source_rows) + words.num_sources + 1 + lane * 2;
         sent[0] = 0;
         for (int i = 0; i < g.rank; ++i)
-            if (others.is_source(i)) sent[0] += known_count(g, epoch, i, kHeaderCounts + lane);
-        sent[1] = known_count(g, epoch, g.rank, kHeaderCounts + lane);
+            if (others.is_source(i)) sent[0] += header_word(g, i, kHeaderCounts + lane, epoch);
+        sent[1] = header_word(g, g.rank, kHeaderCounts + lane, epoch);
     }
     if (lane == 0) {
         if (p.out_num_rows) *at<int32_t>(p.out_num_rows) = num_rows;

@@ -71,6 +71,17 @@ __device__ inline int32_t handle_word(uint64_t handle_epoch, int lane, int32_t v
     return routed >> 32 != masked ? status_word(lane, value, kHandleMasked, -1, -1, 0) : value;
 }
 
+// What a rank's header has in a word, of this call or an earlier one. Relaxed, as what has come by relaxed stores
+// orders no plain load.
+__device__ __forceinline__ uint64_t heard_word(const Group& g, int rank, int word, uint32_t epoch) {
+    return load_relaxed_sys(header_slot(g, g.rank, rank, epoch) + word);
+}
+
+// A word of a rank's header that has arrived.
+__device__ __forceinline__ int32_t header_word(const Group& g, int rank, int word, uint32_t epoch) {
+    return word_value(heard_word(g, rank, word, epoch));
+}
+
 // The first word of the counts of the receiver's experts.
 __device__ __forceinline__ int first_expert_word(const Group& g) {
     return kIsWide ? kFirstCount + g.num_ranks : kHeaderWords;
