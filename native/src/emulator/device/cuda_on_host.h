@@ -210,18 +210,9 @@ T atomicMax(T* p, V v) {
     return exchange_if(p, static_cast<T>(v), __ATOMIC_RELAXED, [](T a, T b) { return a > b; });
 }
 
-inline void __threadfence_block() {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    deepep::emulator::fence(deepep::emulator::Scope::kBlock);
-}
-inline void __threadfence() {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    deepep::emulator::fence(deepep::emulator::Scope::kGpu);
-}
-inline void __threadfence_system() {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    deepep::emulator::fence(deepep::emulator::Scope::kSystem);
-}
+inline void __threadfence_block() { deepep::emulator::fence(deepep::emulator::Scope::kBlock); }
+inline void __threadfence() { deepep::emulator::fence(deepep::emulator::Scope::kGpu); }
+inline void __threadfence_system() { deepep::emulator::fence(deepep::emulator::Scope::kSystem); }
 inline void __nanosleep(unsigned) { deepep::emulator::poll(nullptr); }
 template <typename T>
 T __ldg(const T* p) {

@@ -44,7 +44,6 @@ class Atomic {
     Scope scope_;
 };
 
-// After a fence.
 void fence(Scope scope);
 
 // Loads in its scope count for nothing, if it is meant.

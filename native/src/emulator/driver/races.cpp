@@ -479,17 +479,8 @@ SharedClock host() {
     return host_clock;
 }
 
-void host_saw_event(const Clock& event) {
-    if (!on) return;
-    Clock copy;
-    {
-        std::lock_guard lock(order_mutex);
-        copy = event;
-    }
-    host_saw(copy);
-}
-
 void host_saw(const Clock& clock) {
+    if (!on) return;
     std::lock_guard lock(order_mutex);
     auto later = std::make_shared<Clock>(*host_clock);
     if (later->join(clock)) host_clock = later;
@@ -589,6 +580,7 @@ Speculation::Speculation(bool is_meant) { speculates = is_meant; }
 Speculation::~Speculation() { speculates = false; }
 
 void fence(Scope scope) {
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (!races::on || !races::current) return;
     WarpActor& self = *races::current;
     int reach = static_cast<int>(scope) + 1;
@@ -637,15 +629,15 @@ extern "C" void __tsan_func_exit() {}
 #define OPERATION(bits, name, returned, parameters, operation) \
     extern "C" returned __tsan_atomic##bits##_##name parameters { return operation; }
 #define OPERATIONS(type, bits)                                                                            \
-    OPERATION(bits, load, type, (const type* p, int), __atomic_load_n(p, __ATOMIC_SEQ_CST))         \
-    OPERATION(bits, store, void, (type* p, type v, int), __atomic_store_n(p, v, __ATOMIC_SEQ_CST))  \
-    OPERATION(bits, exchange, type, (type* p, type v, int),                                         \
+    OPERATION(bits, load, type, (const type* p, int), __atomic_load_n(p, __ATOMIC_SEQ_CST))               \
+    OPERATION(bits, store, void, (type* p, type v, int), __atomic_store_n(p, v, __ATOMIC_SEQ_CST))        \
+    OPERATION(bits, exchange, type, (type* p, type v, int),                                               \
               __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST))                                                \
-    OPERATION(bits, fetch_add, type, (type* p, type v, int),                                        \
+    OPERATION(bits, fetch_add, type, (type* p, type v, int),                                              \
               __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST))                                                 \
-    OPERATION(bits, fetch_or, type, (type* p, type v, int),                                         \
+    OPERATION(bits, fetch_or, type, (type* p, type v, int),                                               \
               __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST))                                                  \
-    OPERATION(bits, compare_exchange_strong, int, (type* p, type* expected, type v, int, int),      \
+    OPERATION(bits, compare_exchange_strong, int, (type* p, type* expected, type v, int, int),            \
               __atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
 OPERATIONS(uint32_t, 32)
 OPERATIONS(uint64_t, 64)

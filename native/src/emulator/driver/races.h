@@ -64,10 +64,10 @@ struct WarpActor {
     Line loads, stores;  // of bulk copies; actor 0 is none
     int gpu;
     Clock clock;
-    SharedClock copy;              // of the clock, as long as nothing was acquired since
-    SharedClock acquired[4];       // last ones, which are not joined again
+    SharedClock copy;         // of the clock, as long as nothing was acquired since
+    SharedClock acquired[4];  // last ones, which are not joined again
     uint32_t next_acquired = 0;
-    SharedClock arrived;           // with the meeting `meeting`, so that other lanes need not bring it
+    SharedClock arrived;  // with the meeting `meeting`, so that other lanes need not bring it
     uint64_t meeting = 0;
     // By scope: what a fence made ready for relaxed stores, what relaxed loads saw before a fence.
     Release released[3];
@@ -111,23 +111,23 @@ class BlockRaces {
     std::map<const uint64_t*, Meeting> mbarriers_;
     std::map<const void*, Release> words_;  // of shared memory
     const LaunchOrder& order_;
-    SharedClock ended_;         // what has ended, as far as this block has waited for it
-    Clock others_ended_;        // what it has been told
-    SharedClock learned_[16];   // last ones, which are not joined again
+    SharedClock ended_;        // what has ended, as far as this block has waited for it
+    Clock others_ended_;       // what it has been told
+    SharedClock learned_[16];  // last ones, which are not joined again
     uint32_t next_learned_ = 0;
 };
 
 namespace races {
 
-extern bool on;                               // device code that tells of its accesses is loaded
-extern thread_local WarpActor* current;       // null outside of device code
+extern bool on;                          // device code that tells of its accesses is loaded
+extern thread_local WarpActor* current;  // null outside of device code
 extern thread_local BlockRaces* block;
-extern thread_local StreamOrder* stream;      // whose work this thread does
+extern thread_local StreamOrder* stream;  // whose work this thread does
 
 // Memory that a descriptor stands for, from `offset` on. What happened there is kept once, wherever it is mapped.
 void watch(uint64_t begin, size_t num_bytes, int descriptor, size_t offset = 0);
 void watch_host(uint64_t begin, size_t num_bytes);  // for its flags alone
-void forget(uint64_t begin, size_t num_bytes);             // what happened there
+void forget(uint64_t begin, size_t num_bytes);      // what happened there
 void unwatch(uint64_t begin);
 void begin_detection();
 
@@ -141,13 +141,12 @@ void record(Clock& event);
 void order_after(const Clock& event);
 void order_after_word(uint64_t address);
 void release_word(uint64_t address);
-void host_saw_event(const Clock& event);
+void boundary();  // later launches begin after what is done now
 
-SharedClock host();                  // what host threads know to be over
-void host_saw(const Clock& clock);
+SharedClock host();                 // what host threads know to be over
+void host_saw(const Clock& clock);  // of a stream, an event or a release; nothing without detection
 void begin(LaunchOrder& launch, bool early);  // of the current stream
 void end(const LaunchOrder& launch);
-void boundary();                     // of the current stream: later launches begin after what is done now
 
 }  // namespace races
 

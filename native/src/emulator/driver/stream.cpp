@@ -92,10 +92,6 @@ bool Stream::is_idle() {
     return num_done == num_enqueued;
 }
 
-void Stream::tell_host() {
-    if (races::on) races::host_saw_event(order.done);
-}
-
 namespace {
 
 constexpr int kExternal = 1;
@@ -221,7 +217,7 @@ EMULATED cuStreamSynchronize(Stream* stream) {
     stream = stream_of(stream);
     if (auto forbidden = not_capturing(stream)) return forbidden;
     stream->wait();
-    stream->tell_host();
+    races::host_saw(stream->order.done);
     return status_of(stream->context);
 }
 
@@ -230,7 +226,7 @@ EMULATED cuStreamQuery(Stream* stream) {
     if (auto forbidden = not_capturing(stream)) return forbidden;
     if (auto failed = status_of(stream->context)) return failed;
     if (!stream->is_idle()) return CUDA_ERROR_NOT_READY;
-    return stream->tell_host(), CUDA_SUCCESS;
+    return races::host_saw(stream->order.done), CUDA_SUCCESS;
 }
 
 EMULATED cuCtxSynchronize() {
@@ -243,7 +239,7 @@ EMULATED cuCtxSynchronize() {
         all = context->streams;
     }
     for (Stream* stream : all)
-        if (!stream->capture) stream->wait(), stream->tell_host();
+        if (!stream->capture) stream->wait(), races::host_saw(stream->order.done);
     return status_of(context);
 }
 
@@ -256,7 +252,10 @@ EMULATED cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t num_bytes, Strea
         return true;
     }});
     Stream* at = stream_of(stream);
-    if (!submitted && !at->capture && is_host_memory(to) && is_host_memory(from)) at->wait(), at->tell_host();
+    if (!submitted && !at->capture && is_host_memory(to) && is_host_memory(from)) {
+        at->wait();
+        races::host_saw(at->order.done);
+    }
     return submitted;
 }
 
@@ -341,7 +340,7 @@ EMULATED cuEventQuery(Event* event) {
     if (auto forbidden = forbidden_in_captures()) return forbidden;
     if (auto status = captured(event)) return status;
     if (event->state->done < event->state->recorded) return CUDA_ERROR_NOT_READY;
-    return races::host_saw_event(event->state->clock), CUDA_SUCCESS;
+    return races::host_saw(event->state->clock), CUDA_SUCCESS;
 }
 
 EMULATED cuEventSynchronize(Event* event) {
@@ -353,7 +352,7 @@ EMULATED cuEventSynchronize(Event* event) {
             if (context->failed) return true;
         return event->state->done >= number;
     });
-    races::host_saw_event(event->state->clock);
+    races::host_saw(event->state->clock);
     return event->state->done >= number ? CUDA_SUCCESS : CUDA_ERROR_LAUNCH_FAILED;
 }
 

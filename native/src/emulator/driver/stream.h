@@ -30,7 +30,6 @@ struct Stream {
     void run();
     void wait();
     bool is_idle();
-    void tell_host();  // that its work is over
 };
 
 // What work that records an event or waits for it needs of it.

@@ -9,11 +9,17 @@
 
 namespace deepep {
 
+// The processor acquires and releases at every load and store; the order is for the detection of races.
+template <typename T>
+inline T load(const T* p, int order, emulator::Scope scope = emulator::Scope::kSystem) {
+    emulator::Atomic word(p, sizeof(T), true, false, order, scope);
+    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
 template <typename T>
 inline T load_and_yield(const T* p, int order, emulator::Scope scope = emulator::Scope::kSystem) {
     emulator::poll(p);
-    emulator::Atomic word(p, sizeof(T), true, false, order, scope);
-    return order == __ATOMIC_RELAXED ? __atomic_load_n(p, __ATOMIC_RELAXED) : __atomic_load_n(p, __ATOMIC_ACQUIRE);
+    return load(p, order, scope);
 }
 
 inline uint64_t load_acquire_sys(const uint64_t* p) { return load_and_yield(p, __ATOMIC_ACQUIRE); }
@@ -26,7 +32,7 @@ inline uint64_t load_acquire_gpu(const uint64_t* p) {
 template <typename T>
 inline void store(T* p, T v, int order, emulator::Scope scope = emulator::Scope::kSystem) {
     emulator::Atomic word(p, sizeof(T), false, true, order, scope);
-    order == __ATOMIC_RELAXED ? __atomic_store_n(p, v, __ATOMIC_RELAXED) : __atomic_store_n(p, v, __ATOMIC_RELEASE);
+    __atomic_store_n(p, v, __ATOMIC_RELEASE);
 }
 
 inline void store_release_sys(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RELEASE); }
@@ -35,16 +41,9 @@ inline void store_release_gpu(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RE
 inline void store_relaxed_sys(uint64_t* p, uint64_t v) { store(p, v, __ATOMIC_RELAXED); }
 inline void store_relaxed_sys(uint32_t* p, uint32_t v) { store(p, v, __ATOMIC_RELAXED); }
 
-// The words behind the first one, which has yielded.
-template <typename T>
-inline T load_next(const T* p, int order) {
-    emulator::Atomic word(p, sizeof(T), true, false, order, emulator::Scope::kSystem);
-    return __atomic_load_n(p, __ATOMIC_ACQUIRE);
-}
-
 inline uint2 load_acquire_sys_v2(const uint32_t* p) {
     uint32_t first = load_and_yield(p, __ATOMIC_ACQUIRE);
-    return {first, load_next(p + 1, __ATOMIC_ACQUIRE)};
+    return {first, load(p + 1, __ATOMIC_ACQUIRE)};
 }
 
 inline void store_relaxed_sys_v4(uint32_t* p, uint4 v) {
@@ -54,7 +53,7 @@ inline void store_relaxed_sys_v4(uint32_t* p, uint4 v) {
 
 inline ulonglong2 load_relaxed_sys_v2(const uint64_t* p) {
     uint64_t first = load_and_yield(p, __ATOMIC_RELAXED);
-    return {first, load_next(p + 1, __ATOMIC_RELAXED)};
+    return {first, load(p + 1, __ATOMIC_RELAXED)};
 }
 
 inline void store_relaxed_sys_v2(uint64_t* p, uint64_t first, uint64_t second) {
