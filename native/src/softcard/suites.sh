@@ -62,9 +62,10 @@ counted() { # FOLDER NAME
             END { printf "%d", n }'
 }
 
-# Numbers of tests, as rank 0 or the only process says them: of JUnit's summary, or the last line of a command.
+# Numbers of tests, as rank 0 or the only process says them: of JUnit's summary, or the last line of a command. Other
+# ranks' lines may come after them.
 told() { # FILE successful|failed passed|failed
-    sed -nE -e "s/^(\[0\] )?\[ *([0-9]+) tests $2 *\]\$/\2/p" -e "s/^(\[0\] )?(.*[^0-9])?([0-9]+) $3\b.*\$/\3/p" "$1" | tail -1
+    sed -nE -e "s/^(\[0\] )?\[ *([0-9]+) tests $2 *\]\$/\2/p" -e "s/^(\[0\] )?([^[].*[^0-9])?([0-9]+) $3\b.*\$/\3/p" "$1" | tail -1
 }
 
 # One row of the table. PROCESSES share the GPUs; 0 if not under MPS.
