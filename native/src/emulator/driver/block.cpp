@@ -46,7 +46,7 @@ struct Fiber {
     const void* looks_at = nullptr;  // while it polls
     Look looks[kWords];              // its last ones
     uint32_t num_looks = 0, num_meetings = 0;
-    std::deque<std::pair<uint32_t, uint32_t>> stores;  // group and epoch of bulk stores, for the detection of races
+    std::deque<std::pair<uint32_t, uint32_t>> stores, stage_reads;  // group and epoch, for the detection of races
 };
 
 struct Gather {
@@ -74,7 +74,7 @@ struct Copy {
     uint64_t* barrier;  // of a load, or null
     Fiber* owner;
     uint32_t group;
-    uint32_t epoch = 0;     // with the detection of races
+    uint32_t epoch = 0, stage_epoch = 0;  // with the detection of races
     Release issued = {};
     const void* code = nullptr;
 };
@@ -183,7 +183,8 @@ Block::Block(const Grid& grid, uint32_t number, Stacks& stacks)
         ready(&fibers_[i]);
     }
     if (grid.order)
-        races_ = std::make_unique<BlockRaces>(static_cast<uint32_t>(warps_.size()), grid.gpu, *grid.order);
+        races_ = std::make_unique<BlockRaces>(static_cast<uint32_t>(warps_.size()), grid.gpu, *grid.order,
+                                              self.dynamic_shared, grid.shared_bytes);
 }
 
 Block::~Block() {
@@ -417,7 +418,10 @@ void Block::issue(Copy& copy, const void* code) {
     copy.issued = actor()->release();
     copy.epoch = races::issue(copy.barrier ? actor()->loads : actor()->stores);
     copy.code = code;
-    if (!copy.barrier) current_->stores.emplace_back(copy.group, copy.epoch);
+    if (copy.barrier) return;
+    copy.stage_epoch = races::issue(actor()->stage_reads);
+    current_->stores.emplace_back(copy.group, copy.epoch);
+    current_->stage_reads.emplace_back(copy.group, copy.stage_epoch);
 }
 
 void Block::load(void* to, const void* from, uint32_t num_bytes, uint64_t* barrier, const void* code) {
@@ -440,7 +444,10 @@ void Block::copy(size_t i) {
     if (races_) {
         WarpActor& owner = races_->warp(c.owner->number / 32);
         const Line& copies = c.barrier ? owner.loads : owner.stores;
-        races::bulk_access(copies, c.epoch, c.issued, c.barrier ? c.from : c.to, c.num_bytes, !c.barrier, c.code);
+        const Line& reads = c.barrier ? owner.loads : owner.stage_reads;
+        uint32_t read_epoch = c.barrier ? c.epoch : c.stage_epoch;
+        races::bulk_access(reads, read_epoch, c.issued, c.from, c.num_bytes, false, c.code);
+        races::bulk_access(copies, c.epoch, c.issued, c.to, c.num_bytes, true, c.code);
         if (c.barrier) races_->arrive(c.barrier, copies, c.epoch);
     }
     if (c.barrier) {
@@ -457,9 +464,13 @@ void Block::wait_stores(uint32_t num_pending, bool written) {
             copy(i);
             i = copies_.size();  // another one moved to its place
         }
-    for (auto& stores = current_->stores;
-         written && !stores.empty() && stores.front().first + num_pending < current_->open_group; stores.pop_front()) {
-        actor()->acquire(actor()->stores.actor, stores.front().second);
+    auto acquire = [&](std::deque<std::pair<uint32_t, uint32_t>>& epochs, uint32_t copies) {
+        for (; !epochs.empty() && epochs.front().first + num_pending < current_->open_group; epochs.pop_front())
+            actor()->acquire(copies, epochs.front().second);
+    };
+    if (races_) {
+        acquire(current_->stage_reads, actor()->stage_reads.actor);
+        if (written) acquire(current_->stores, actor()->stores.actor);
     }
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }

@@ -46,6 +46,9 @@ class Atomic {
 
 void fence(Scope scope);
 
+// Between ordinary accesses and bulk copies, of shared memory alone or of all memory: for the detection of races.
+void fence_proxy(bool shared_alone);
+
 // Loads in its scope count for nothing, if it is meant.
 class Speculation {
   public:

@@ -28,18 +28,17 @@ thread_local StreamOrder* stream;
 
 }  // namespace races
 
-namespace {
-
-constexpr uint32_t kMaxActors = 16384;
 constexpr size_t kCell = 4;  // bytes
 constexpr int kReads = 3;
+
+enum class Kind : uint8_t { kPlain, kAtomic, kBulk };
 
 // An access: of some bytes of a cell.
 struct Access {
     uint32_t epoch;
     uint16_t actor;
     uint8_t bytes;  // a bit each
-    bool atomic;
+    Kind kind;
     const void* code;
 };
 
@@ -47,6 +46,10 @@ struct Cell {
     Access write, reads[kReads];
 };
 static_assert(sizeof(Cell) == 64);
+
+namespace {
+
+constexpr uint32_t kMaxActors = 16384;
 
 struct Range {
     uint64_t begin, end;
@@ -146,6 +149,18 @@ const Range& range_of(uint64_t address) {
     return last;
 }
 
+// When each actor has fenced all memory between the proxies.
+std::mutex proxy_fences_mutex;
+auto& proxy_fences = *new std::unordered_map<uint32_t, std::vector<uint32_t>>;
+
+bool has_proxy_fenced(const Line& access, const Clock& clock) {
+    std::lock_guard lock(proxy_fences_mutex);
+    auto known = proxy_fences.find(access.actor);
+    if (known == proxy_fences.end()) return false;
+    auto next = std::lower_bound(known->second.begin(), known->second.end(), access.epoch);
+    return next != known->second.end() && clock.covers(access.actor, *next);
+}
+
 Cell* cell_of(uint64_t address) {
     const Range& range = range_of(address);
     return range.cells ? range.cells + (address - range.begin) / kCell : nullptr;
@@ -170,7 +185,11 @@ std::string source_of(const void* code) {
 
 thread_local bool races_found;
 
-void report(const Access& before, bool before_writes, const Access& now, bool writes, const void* address) {
+constexpr const char* kRace = "  which nothing orders after ";
+constexpr const char* kProxyRace = "  which no fence between the proxies orders after ";
+
+void report(const Access& before, bool before_writes, const Access& now, bool writes, uint64_t address,
+            const char* how = kRace) {
     static std::mutex mutex;
     static std::set<std::pair<const void*, const void*>> known;
     static std::set<std::string> reported;
@@ -178,11 +197,12 @@ void report(const Access& before, bool before_writes, const Access& now, bool wr
     std::lock_guard lock(mutex);
     if (!known.insert({before.code, now.code}).second) return;
     auto describe = [](bool w, const Access& a) {
-        return std::string(a.atomic ? "atomic " : "") + (w ? "write" : "read") + "\n" + source_of(a.code);
+        const char* kinds[] = {"", "atomic ", "bulk "};
+        return std::string(kinds[static_cast<int>(a.kind)]) + (w ? "write" : "read") + "\n" + source_of(a.code);
     };
-    std::string text = describe(writes, now) + "  which nothing orders after " + describe(before_writes, before);
+    std::string text = describe(writes, now) + how + describe(before_writes, before);
     if (!reported.insert(text).second) return;  // of another GPU's copy of the code
-    fprintf(stderr, "[cuda emulator] race at %p: %s", address, text.c_str());
+    fprintf(stderr, "[cuda emulator] race at %#lx: %s", static_cast<unsigned long>(address), text.c_str());
 }
 
 // What an access comes after: a clock, and one actor's own way since.
@@ -195,39 +215,64 @@ struct Past {
     }
 };
 
+bool overlap(const Access& before, const Access& now) { return before.epoch != 0 && before.bytes & now.bytes; }
+
 bool conflict(const Access& before, const Access& now, const Past& past) {
-    return before.epoch != 0 && before.bytes & now.bytes && !(before.atomic && now.atomic) &&
+    return overlap(before, now) && !(before.kind == Kind::kAtomic && now.kind == Kind::kAtomic) &&
            before.actor != now.actor && !past.covers(before);
 }
 
-void access(const Past& past, const Line& line, const void* at, uint32_t num_bytes, bool writes, bool atomic,
+// Of a bulk copy, after an ordinary access that is otherwise in order.
+bool lacks_proxy_fence(const Access& before, const Access& now, const Past& past, bool is_shared) {
+    if (now.kind != Kind::kBulk || before.kind == Kind::kBulk || !overlap(before, now)) return false;
+    thread_local Line fenced, fenced_for;
+    Line access = {before.actor, before.epoch};
+    if (fenced == access && fenced_for == past.own) return false;
+    if (!races::block->is_proxy_fenced(access, past.clock, past.own, is_shared)) return true;
+    fenced = access, fenced_for = past.own;
+    return false;
+}
+
+void access(Cell* cell, const Access& now, bool writes, const Past& past, uint64_t address, bool is_shared) {
+    auto check = [&](const Access& before, bool before_writes) {
+        if (conflict(before, now, past)) {
+            if (before_writes || !races::block->knows_ended(before.actor, before.epoch))
+                report(before, before_writes, now, writes, address);
+        } else if (lacks_proxy_fence(before, now, past, is_shared)) {
+            report(before, before_writes, now, writes, address, kProxyRace);
+        }
+    };
+    check(cell->write, true);
+    if (writes) {
+        for (Access& read : cell->reads) {
+            check(read, false);
+            if (read.bytes & now.bytes) read = {};
+        }
+        cell->write = now;
+        return;
+    }
+    Access* place = nullptr;
+    for (Access& read : cell->reads)
+        if (!place && (read.epoch == 0 || read.actor == now.actor || past.covers(read))) place = &read;
+    if (!place) place = &cell->reads[(now.epoch + now.actor) % kReads];
+    *place = now;
+}
+
+void access(const Past& past, const Line& line, const void* at, uint32_t num_bytes, bool writes, Kind kind,
             const void* code) {
     auto address = reinterpret_cast<uint64_t>(at);
-    Cell* cell = cell_of(address);
+    bool is_shared = races::block->has_shared(address);
+    Cell* cell = is_shared ? races::block->shared_cell(address) : cell_of(address);
     if (!cell) return;
     uint64_t end = address + num_bytes;
     for (; address < end; ++cell) {
         uint64_t next = (address & ~(kCell - 1)) + kCell;
         uint64_t last = std::min(next, end);
         auto bytes = static_cast<uint8_t>(((1u << (last - address)) - 1) << (address & (kCell - 1)));
-        Access now = {line.epoch, static_cast<uint16_t>(line.actor), bytes, atomic, code};
-        std::lock_guard lock(locks[hash(cell)]);
-        if (conflict(cell->write, now, past)) report(cell->write, true, now, writes, reinterpret_cast<void*>(address));
-        if (writes) {
-            for (Access& read : cell->reads) {
-                if (conflict(read, now, past) && !races::block->knows_ended(read.actor, read.epoch))
-                    report(read, false, now, true, reinterpret_cast<void*>(address));
-                if (read.bytes & bytes) read = {};
-            }
-            cell->write = now;
-        } else {
-            Access* place = nullptr;
-            for (Access& read : cell->reads)
-                if (!place && (read.epoch == 0 || read.actor == now.actor || past.covers(read)))
-                    place = &read;
-            if (!place) place = &cell->reads[(line.epoch + line.actor) % kReads];
-            *place = now;
-        }
+        Access now = {line.epoch, static_cast<uint16_t>(line.actor), bytes, kind, code};
+        std::unique_lock<std::mutex> lock;
+        if (!is_shared) lock = std::unique_lock(locks[hash(cell)]);  // a block is one thread's
+        access(cell, now, writes, past, address, is_shared);
         address = next;
     }
 }
@@ -237,7 +282,7 @@ thread_local bool speculates;
 void tell(const void* at, uint32_t num_bytes, bool writes, bool atomic, const void* code) {
     WarpActor* actor = races::current;
     if (!actor || speculates) return;
-    access({actor->clock, actor->line}, actor->line, at, num_bytes, writes, atomic, code);
+    access({actor->clock, actor->line}, actor->line, at, num_bytes, writes, atomic ? Kind::kAtomic : Kind::kPlain, code);
 }
 
 }  // namespace
@@ -272,6 +317,15 @@ Release WarpActor::release() {
     return now;
 }
 
+void WarpActor::fence_proxy(bool shared_alone) {
+    Release now = release();
+    proxy_fences[0].push_back(now);
+    if (shared_alone) return;
+    proxy_fences[1].push_back(now);
+    std::lock_guard lock(proxy_fences_mutex);
+    emulator::proxy_fences[line.actor].push_back(now.epoch);
+}
+
 void WarpActor::acquire(const SharedClock& other) {
     if (std::find(std::begin(acquired), std::end(acquired), other) != std::end(acquired)) return;
     acquired[next_acquired++ % std::size(acquired)] = other;
@@ -289,7 +343,12 @@ void WarpActor::acquire(const Release& other) {
     acquire(other.actor, other.epoch);
 }
 
-BlockRaces::BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order) : order_(order), ended_(order.start) {
+BlockRaces::BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order, uint8_t* shared, uint32_t shared_bytes)
+    : order_(order),
+      shared_(reinterpret_cast<uint64_t>(shared)),
+      shared_bytes_(shared_bytes),
+      shared_cells_(new Cell[(shared_bytes + kCell - 1) / kCell]()),
+      ended_(order.start) {
     for (uint32_t i = 0; i < num_warps; ++i) {
         auto actor = std::make_unique<WarpActor>();
         actor->line = new_actor();
@@ -305,6 +364,7 @@ BlockRaces::~BlockRaces() {
         give_back(actor->line);
         give_back(actor->loads);
         give_back(actor->stores);
+        give_back(actor->stage_reads);
     }
 }
 
@@ -355,6 +415,25 @@ void BlockRaces::learn(const SharedClock& ended) {
     if (!ended || std::find(std::begin(learned_), std::end(learned_), ended) != std::end(learned_)) return;
     learned_[next_learned_++ % std::size(learned_)] = ended;
     others_ended_.join(*ended);
+}
+
+Cell* BlockRaces::shared_cell(uint64_t address) const { return &shared_cells_[(address - shared_) / kCell]; }
+
+// Whether the access is of an earlier launch, or a fence between the proxies lies between it and what has this past.
+bool BlockRaces::is_proxy_fenced(const Line& access, const Clock& clock, const Line& own, bool is_shared) const {
+    if (order_.previous->covers(access.actor, access.epoch) || knows_ended(access.actor, access.epoch)) return true;
+    for (auto& warp : warps_) {
+        uint32_t actor = warp->line.actor;
+        uint32_t seen = actor == own.actor ? own.epoch : actor < clock.at.size() ? clock.at[actor] : 0;
+        auto& fences = warp->proxy_fences[is_shared ? 0 : 1];
+        auto later = std::upper_bound(fences.begin(), fences.end(), seen,
+                                      [](uint32_t epoch, const Release& fence) { return epoch < fence.epoch; });
+        if (later == fences.begin()) continue;
+        const Release& last = *std::prev(later);
+        if (last.clock->covers(access.actor, access.epoch)) return true;
+        if (last.actor == access.actor && access.epoch <= last.epoch) return true;
+    }
+    return !is_shared && has_proxy_fenced(access, clock);
 }
 
 void BlockRaces::end(Clock& all) {
@@ -426,7 +505,8 @@ void forget(uint64_t begin, size_t num_bytes) {
 
 void bulk_access(const Line& copies, uint32_t epoch, const Release& issued, const void* at,
                  uint32_t num_bytes, bool writes, const void* code) {
-    access({*issued.clock, {issued.actor, issued.epoch}}, {copies.actor, epoch}, at, num_bytes, writes, false, code);
+    access({*issued.clock, {issued.actor, issued.epoch}}, {copies.actor, epoch}, at, num_bytes, writes, Kind::kBulk,
+           code);
 }
 
 uint32_t issue(Line& copies) {
@@ -591,6 +671,10 @@ void fence(Scope scope) {
         }
     Release now = self.release();
     std::fill_n(self.released, reach, now);
+}
+
+void fence_proxy(bool shared_alone) {
+    if (races::on && races::current) races::current->fence_proxy(shared_alone);
 }
 
 }  // namespace deepep::emulator

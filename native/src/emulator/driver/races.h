@@ -5,12 +5,16 @@
 // - the launches of a stream, and from await_previous_launch on also those that begin early; events; what the host has
 //   waited for;
 // - barriers of a block, and mbarriers with the bulk loads that complete on them;
-// - releases, and acquires that see them, as far as the scopes of both reach; fences with the relaxed accesses beside.
+// - releases, and acquires that see them, as far as the scopes of both reach; fences with the relaxed accesses beside;
+// - a fence between the proxies, where a bulk copy comes after an ordinary access that is not of a launch that has ended.
+//   It may be of the thread that accessed, of a warp of the block that copies, or of both. One for shared memory counts
+//   there alone.
 //
 // What a launch has read when it has ended, no later write can change. So a word of a later launch, also a relaxed one,
 // tells whoever sees it that it may overwrite what the launches before have read.
 //
-// Lanes of a warp count as ordered, and so do all host threads. Memory of the host is not watched.
+// Lanes of a warp count as ordered, and so do all host threads. Of shared memory, only the dynamic part is watched.
+// Memory of the host is not.
 #pragma once
 
 #include <cstddef>
@@ -57,11 +61,13 @@ struct LaunchOrder {
 // One actor's way.
 struct Line {
     uint32_t actor = 0, epoch = 0;
+
+    bool operator==(const Line& other) const { return actor == other.actor && epoch == other.epoch; }
 };
 
 struct WarpActor {
     Line line;
-    Line loads, stores;  // of bulk copies; actor 0 is none
+    Line loads, stores, stage_reads;  // of bulk copies; actor 0 is none. What a store reads is free before it has written
     int gpu;
     Clock clock;
     SharedClock copy;         // of the clock, as long as nothing was acquired since
@@ -72,17 +78,21 @@ struct WarpActor {
     // By scope: what a fence made ready for relaxed stores, what relaxed loads saw before a fence.
     Release released[3];
     Clock seen[3];
+    std::vector<Release> proxy_fences[2];  // for shared memory, for all memory
 
     Release release();
+    void fence_proxy(bool shared_alone);
     void acquire(const SharedClock& other);
     void acquire(const Release& other);
     void acquire(uint32_t actor, uint32_t epoch);
 };
 
+struct Cell;
+
 // The actors of one block.
 class BlockRaces {
   public:
-    BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order);
+    BlockRaces(uint32_t num_warps, int gpu, const LaunchOrder& order, uint8_t* shared, uint32_t shared_bytes);
     ~BlockRaces();
 
     WarpActor& warp(uint32_t number) { return *warps_[number]; }
@@ -98,6 +108,9 @@ class BlockRaces {
     const SharedClock& ended() const { return ended_; }
     void learn(const SharedClock& ended);
     bool knows_ended(uint32_t actor, uint32_t epoch) const { return others_ended_.covers(actor, epoch); }
+    bool has_shared(uint64_t address) const { return address - shared_ < shared_bytes_; }
+    Cell* shared_cell(uint64_t address) const;
+    bool is_proxy_fenced(const Line& access, const Clock& clock, const Line& own, bool is_shared) const;
     void end(Clock& all);
 
   private:
@@ -111,6 +124,9 @@ class BlockRaces {
     std::map<const uint64_t*, Meeting> mbarriers_;
     std::map<const void*, Release> words_;  // of shared memory
     const LaunchOrder& order_;
+    uint64_t shared_;
+    uint32_t shared_bytes_;
+    std::unique_ptr<Cell[]> shared_cells_;
     SharedClock ended_;        // what has ended, as far as this block has waited for it
     Clock others_ended_;       // what it has been told
     SharedClock learned_[16];  // last ones, which are not joined again

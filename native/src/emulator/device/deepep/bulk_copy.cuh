@@ -23,7 +23,7 @@ inline void bulk_wait_written() {
     emulator::bulk_wait(kPending, true);
 }
 
-inline void fence_async_proxy() {}
-inline void fence_async_proxy_shared() {}
+inline void fence_async_proxy() { emulator::fence_proxy(false); }
+inline void fence_async_proxy_shared() { emulator::fence_proxy(true); }
 
 }  // namespace deepep

@@ -51,7 +51,7 @@ public final class RaceProgram {
         context.makeCurrent();
         Arena arena = Arena.global();
         CudaFunction function = CudaModule.load(context, "race_checks", image).function(kernel);
-        var launch = new LaunchConfig(arena, 1, THREADS).sharedBytes(THREADS * Long.BYTES);
+        var launch = new LaunchConfig(arena, 1, THREADS).sharedBytes((THREADS + 1) * Long.BYTES);
         function.launch(
                 overlaps ? launch.overlapsPrevious() : launch,
                 KernelParams.arguments(arena, JAVA_LONG, JAVA_INT)

@@ -55,25 +55,82 @@ __global__ void without_barrier(uint64_t* words, int half) {
     }
 }
 
-template <bool kWaits>
-__device__ void copy(uint64_t* words, int half) {
-    auto stage = reinterpret_cast<uint64_t*>(dynamic_shared());
+__device__ uint64_t* stage() { return reinterpret_cast<uint64_t*>(dynamic_shared()); }
+
+// Half 0 brings the words to a stage, from which the copy engine stores them.
+template <class Fence, class Wait>
+__device__ void store(uint64_t* words, int half, Fence fence, Wait wait) {
     pass(
         words, half,
         [=](uint64_t* to) {
-            stage[threadIdx.x] = threadIdx.x;
+            write_own(stage());
+            fence();
             __syncthreads();
-            if (threadIdx.x != 0) return;
-            bulk_store(to, stage, 512);
-            bulk_commit();
-            kWaits ? bulk_wait_written() : bulk_wait_read<0>();
+            if (threadIdx.x == 0) {
+                bulk_store(to, stage(), 512);
+                bulk_commit();
+                wait();
+            }
+            __syncthreads();
+            write_own(stage());
         },
         [](uint64_t* flag) { store_release_sys(flag, 1); });
 }
 
-__global__ void copied(uint64_t* words, int half) { copy<true>(words, half); }
+__global__ void stored(uint64_t* words, int half) {
+    store(words, half, fence_async_proxy, bulk_wait_written<0>);
+}
 
-__global__ void copied_from_there(uint64_t* words, int half) { copy<false>(words, half); }
+__global__ void stored_but_not_there(uint64_t* words, int half) {
+    store(words, half, fence_async_proxy_shared, bulk_wait_read<0>);
+}
+
+__global__ void stored_without_fence(uint64_t* words, int half) {
+    store(words, half, [] {}, bulk_wait_written<0>);
+}
+
+__global__ void stage_written_again(uint64_t* words, int half) {
+    store(words, half, fence_async_proxy, [] {});
+}
+
+// Half 1 has the copy engine load the words that half 0 wrote.
+template <class Write, class Fence, class Wait>
+__device__ void load(uint64_t* words, int half, Write write, Fence fence, Wait wait) {
+    if (half == 0) return pass(words, half, write, [](uint64_t* flag) { store_release_sys(flag, 1); });
+    uint64_t* barrier = stage() + 64;
+    if (threadIdx.x == 0) {
+        barrier_init(barrier, 1);
+        while (load_acquire_sys(words + kFlag) == 0) {
+        }
+        fence();
+        barrier_arrive_expect(barrier, 512);
+        bulk_load(stage(), words, 512, barrier);
+    }
+    __syncthreads();
+    wait(barrier);
+    words[128 + threadIdx.x] = stage()[threadIdx.x];
+}
+
+__device__ void wait_for(uint64_t* barrier) { barrier_wait(barrier, 0); }
+
+__global__ void loaded(uint64_t* words, int half) { load(words, half, write_own, fence_async_proxy, wait_for); }
+
+__global__ void loaded_after_writers_fence(uint64_t* words, int half) {
+    auto write = [](uint64_t* to) {
+        write_own(to);
+        fence_async_proxy();
+    };
+    load(words, half, write, [] {}, wait_for);
+}
+
+// A fence for shared memory is none for the words.
+__global__ void loaded_without_fence(uint64_t* words, int half) {
+    load(words, half, write_own, fence_async_proxy_shared, wait_for);
+}
+
+__global__ void loaded_but_not_there(uint64_t* words, int half) {
+    load(words, half, write_own, fence_async_proxy, [](uint64_t*) {});
+}
 
 // Two launches on a stream, of which the second begins early.
 __global__ void after_previous(uint64_t* words, int half) {
