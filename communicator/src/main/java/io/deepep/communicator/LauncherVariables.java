@@ -2,8 +2,10 @@ package io.deepep.communicator;
 
 import java.net.InetAddress;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -71,6 +73,18 @@ record LauncherVariables(Map<String, String> variables) {
      * Slurm.
      */
     private static final List<Family> FAMILIES = List.of(TORCHRUN, OPEN_MPI, PMI, SLURM);
+
+    /** Leaves out what srun tells PMI of its tasks, if it does: its own variables say the same. */
+    LauncherVariables {
+        boolean isOfSrun =
+                variables.containsKey("PMI_RANK")
+                        && Objects.equals(variables.get("PMI_RANK"), variables.get(SLURM.rank))
+                        && Objects.equals(variables.get("PMI_SIZE"), variables.get(SLURM.size));
+        if (isOfSrun) {
+            variables = new HashMap<>(variables);
+            variables.keySet().removeAll(List.of("PMI_RANK", "PMI_SIZE"));
+        }
+    }
 
     ProcessEnvironment read() {
         Family family = family();

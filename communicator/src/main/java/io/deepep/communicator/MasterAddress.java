@@ -29,7 +29,7 @@ final class MasterAddress {
     static InetAddress find(ProcessEnvironment environment, long start, long timeoutNanos) {
         requireNetwork(environment.rank());
         while (true) {
-            boolean last = environment.rank() == 0 || System.nanoTime() - start >= timeoutNanos;
+            boolean over = System.nanoTime() - start >= timeoutNanos;
             try {
                 List<InetAddress> all = addresses(environment);
                 for (InetAddress each : all) {
@@ -37,11 +37,11 @@ final class MasterAddress {
                         return each;
                     }
                 }
-                if (last) {
+                if (over || environment.rank() == 0) {
                     return all.getFirst();
                 }
             } catch (UnknownHostException unknown) {
-                if (last) {
+                if (over) {
                     throw new DeepEpUnavailableException(
                             "MASTER_ADDR=" + environment.masterAddress() + " cannot be resolved",
                             "set it to the host name or address of rank 0's host",

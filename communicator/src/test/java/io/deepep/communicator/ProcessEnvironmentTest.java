@@ -79,6 +79,22 @@ class ProcessEnvironmentTest {
         assertThat(next.withMasterPort(29500).withMasterAddress("gpu01")).isEqualTo(first);
     }
 
+    /** Where MpiDefault=pmi2, or --mpi=pmi2, srun gives its tasks these beside its own. */
+    @Test
+    void srunMayTellPmiToo() {
+        ProcessEnvironment task = ProcessEnvironment.from(variables(SRUN, "PMI_RANK=5 PMI_SIZE=8"));
+        assertThat(task.rank()).isEqualTo(5);
+        assertThat(task.masterAddress()).isEqualTo("gpu01");
+        // srun started one task on each host, which started this process.
+        assertThat(
+                        ProcessEnvironment.from(
+                                        variables(
+                                                TORCHRUN,
+                                                "SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 PMI_RANK=1 PMI_SIZE=2"))
+                                .rank())
+                .isEqualTo(5);
+    }
+
     @Test
     void inAJobOfSlurmTheInnerLauncherCounts() {
         String outer =

@@ -348,6 +348,25 @@ class ProcessGroupTest {
         assertJoined(List.of(start(zero), early));
     }
 
+    /** As a pod of Kubernetes, whose own name the name server learns after it has started. */
+    @Test
+    void rankZeroWaitsForTheNameOfItsHost(@TempDir Path folder) throws Exception {
+        Path hosts = Files.createFile(folder.resolve("hosts"));
+        int port = LoopbackPorts.free();
+        List<RankProcess> ranks = new ArrayList<>();
+        for (int rank = 0; rank < 2; rank++) {
+            Map<String, String> variables = ofTwoHosts(rank, "node0", port);
+            useNames(variables, hosts);
+            ranks.add(start(variables));
+        }
+        for (RankProcess rank : ranks) {
+            assertThat(rank.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
+        }
+        Thread.sleep(4000); // until they look for the name
+        Files.writeString(hosts, ownAddress() + " node0\n");
+        assertJoined(ranks);
+    }
+
     /** Of which rank 0 listens at one; 192.0.2.0/24 is of nobody. */
     @Test
     void findsRankZeroAtOneOfSeveralAddresses(@TempDir Path folder) throws Exception {
