@@ -35,6 +35,7 @@ public final class Launch {
     private final LaunchPlan plan;
     private final List<RankProcess> processes = new CopyOnWriteArrayList<>();
     private volatile boolean stopping;
+    private volatile LaunchSecret secret; // of the current attempt; null if somebody gave one
     private final CountDownLatch ending = new CountDownLatch(1);
 
     private Launch(Console console, LaunchPlan plan) {
@@ -52,47 +53,55 @@ public final class Launch {
     public static int run(Console console, LaunchPlan plan) {
         RankProcess.requireExecutable(plan.command().getFirst());
         Launch launch = new Launch(console, plan);
-        // Several hosts share a secret that somebody gave to all of them.
-        Optional<LaunchSecret> secret =
-                plan.meeting().isPresent() ? Optional.empty() : Optional.of(LaunchSecret.create());
         // Ctrl-C and other signals end this process, which must then end its children.
         Runtime.getRuntime()
                 .addShutdownHook(
                         Thread.ofPlatform()
                                 .unstarted(
                                         () -> {
-                                            secret.ifPresent(LaunchSecret::close);
                                             launch.ending.countDown();
+                                            Optional.ofNullable(launch.secret)
+                                                    .ifPresent(LaunchSecret::close);
                                             launch.stop();
                                         }));
         try {
-            return launch.attempts(secret.map(LaunchSecret::file));
+            return launch.attempts();
         } catch (InterruptedException interrupted) {
             launch.stop();
             Thread.currentThread().interrupt();
             throw new IllegalStateException("interrupted while ranks were running", interrupted);
-        } finally {
-            secret.ifPresent(LaunchSecret::close);
         }
     }
 
-    private int attempts(Optional<Path> secretFile) throws InterruptedException {
+    private int attempts() throws InterruptedException {
         NumaBinding binding =
                 plan.numaBinding()
                         ? NumaBinding.of(Path.of("/"), System.getenv(), plan.ranksPerNode())
                         : NumaBinding.none(plan.ranksPerNode());
         for (int attempt = 0; ; attempt++) {
-            start(
-                    binding,
-                    RankVariables.create(plan, secretFile, attempt),
-                    RankOutput.of(console, plan, attempt));
-            int exitCode = await();
+            int exitCode = attempt(binding, attempt);
             if (exitCode == 0 || attempt == plan.maxRestarts() || isEnding()) {
                 return exitCode;
             }
             console.complain(
                     "starting all ranks again, restart %s of at most %s"
                             .formatted(attempt + 1, plan.maxRestarts()));
+        }
+    }
+
+    /**
+     * Each has a secret of its own, since a system may have deleted a file that nobody has read for
+     * days. Several hosts share one that somebody gave to all of them.
+     */
+    private int attempt(NumaBinding binding, int attempt) throws InterruptedException {
+        try (LaunchSecret own = plan.meeting().isPresent() ? null : LaunchSecret.create()) {
+            secret = own;
+            start(
+                    binding,
+                    RankVariables.create(
+                            plan, Optional.ofNullable(own).map(LaunchSecret::file), attempt),
+                    RankOutput.of(console, plan, attempt));
+            return await();
         }
     }
 

@@ -275,6 +275,16 @@ class LaunchTest {
         assertThat(outcome.outLines()).containsExactly("[0] x", "[0] x");
     }
 
+    /** Systems delete what nobody has touched for days in their folder of temporary files. */
+    @Test
+    void startsAgainWhereTheSecretHasBeenCleanedAway() {
+        Outcome outcome =
+                launch(
+                        "-n 1 --max-restarts=1",
+                        "[ $TORCHELASTIC_RESTART_COUNT = 1 ] && { test -s $DEEPEP_SECRET_FILE; exit; }; rm $DEEPEP_SECRET_FILE; exit 5");
+        assertThat(outcome.exitCode()).as("%s", outcome.errLines()).isZero();
+    }
+
     /** In a process of its own, whose environment has the secret. */
     @Test
     void hostsOfOneJobAgree(@TempDir Path folder) throws Exception {
