@@ -8,20 +8,26 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
 /**
- * Which processors each rank of a host runs on: those of the NUMA node that its GPU is attached to.
- * Without GPUs the ranks are dealt to the nodes in turn. Memory follows, as Linux takes it from the
- * node of the processor that touches it first.
+ * Which processors each rank of a host runs on: those of the NUMA node that its GPU is attached to,
+ * as far as this process may use them. Without GPUs the ranks are dealt to the nodes in turn.
+ * Memory follows, as Linux takes it from the node of the processor that touches it first. A rank
+ * whose GPU's node is not known, or lies outside, runs on all.
  *
  * @param processors of each local rank, as {@code taskset -c} reads them; empty for all
  */
 record NumaBinding(List<String> processors) {
     private static final Path TASKSET = Path.of("usr/bin/taskset");
     private static final String MINOR = "Device Minor:";
+    private static final String ALLOWED = "Cpus_allowed_list:";
 
     /** Every rank on every processor. */
     static NumaBinding none(int numRanks) {
@@ -42,18 +48,18 @@ record NumaBinding(List<String> processors) {
                             + "; install util-linux, or leave the option out");
         }
         Path nodes = root.resolve("sys/devices/system/node");
-        List<Integer> numaOfGpus =
+        Optional<BitSet> allowed = allowed(root);
+        List<String> ofGpus =
                 HostTopology.read(root.resolve("sys")).gpus().stream()
                         .filter(gpu -> mayUse(root, gpu))
-                        .map(gpu -> gpu.numaNode().orElse(0))
+                        .map(gpu -> processors(nodes, gpu.numaNode(), allowed))
                         .toList();
-        List<Integer> visible = visible(environment.get("CUDA_VISIBLE_DEVICES"), numaOfGpus.size());
-        List<Integer> inTurn = nodesWithProcessors(nodes);
-        List<Integer> used =
-                visible.isEmpty() ? inTurn : visible.stream().map(numaOfGpus::get).toList();
+        List<String> inTurn = ofNodesWithProcessors(nodes, allowed);
+        List<Integer> visible = visible(environment.get("CUDA_VISIBLE_DEVICES"), ofGpus.size());
+        List<String> used = visible.isEmpty() ? inTurn : visible.stream().map(ofGpus::get).toList();
         return new NumaBinding(
                 IntStream.range(0, numRanks)
-                        .mapToObj(rank -> processors(nodes, used.get(rank % used.size())))
+                        .mapToObj(rank -> used.get(rank % used.size()))
                         .toList());
     }
 
@@ -89,14 +95,14 @@ record NumaBinding(List<String> processors) {
     }
 
     /** Others are memory alone, such as that of a GPU. */
-    private static List<Integer> nodesWithProcessors(Path nodes) {
-        List<Integer> found =
+    private static List<String> ofNodesWithProcessors(Path nodes, Optional<BitSet> allowed) {
+        List<String> found =
                 IntStream.iterate(
                                 0,
                                 node -> Files.exists(nodes.resolve("node" + node)),
                                 node -> node + 1)
-                        .filter(node -> !processors(nodes, node).isEmpty())
-                        .boxed()
+                        .mapToObj(node -> processors(nodes, OptionalInt.of(node), allowed))
+                        .filter(processors -> !processors.isEmpty())
                         .toList();
         if (found.isEmpty()) {
             throw new UsageException(
@@ -105,13 +111,43 @@ record NumaBinding(List<String> processors) {
         return found;
     }
 
-    private static String processors(Path nodes, int node) {
-        Path file = nodes.resolve("node" + node).resolve("cpulist");
+    private static String processors(Path nodes, OptionalInt node, Optional<BitSet> allowed) {
+        if (node.isEmpty()) {
+            return "";
+        }
+        Path file = nodes.resolve("node" + node.getAsInt()).resolve("cpulist");
         try {
-            return Files.readString(file).strip();
+            String list = Files.readString(file).strip();
+            BitSet processors = numbers(list);
+            int all = processors.cardinality();
+            allowed.ifPresent(processors::and);
+            return processors.cardinality() == all
+                    ? list
+                    : processors.stream()
+                            .mapToObj(String::valueOf)
+                            .collect(Collectors.joining(","));
         } catch (IOException unreadable) {
             throw new UsageException("--numa-binding: cannot read " + file + ": " + unreadable);
         }
+    }
+
+    /** A container or a job may have some of the host's processors; taskset refuses the others. */
+    private static Optional<BitSet> allowed(Path root) {
+        return SysFiles.text(root.resolve("proc/self/status")).stream()
+                .flatMap(String::lines)
+                .filter(line -> line.startsWith(ALLOWED))
+                .map(line -> numbers(line.substring(ALLOWED.length()).strip()))
+                .findFirst();
+    }
+
+    /** Of a list such as {@code 0-47,96-143}. */
+    private static BitSet numbers(String list) {
+        BitSet numbers = new BitSet();
+        for (String range : list.isEmpty() ? new String[0] : list.split(",", -1)) {
+            String[] ends = range.split("-", 2);
+            numbers.set(Integer.parseInt(ends[0]), Integer.parseInt(ends[ends.length - 1]) + 1);
+        }
+        return numbers;
     }
 
     /** What comes before the command of a rank. */

@@ -76,6 +76,31 @@ class NumaBindingTest {
                 .containsExactly("48-95");
     }
 
+    /** As in many virtual machines. */
+    @Test
+    void ranksWhoseGpusNodeIsNotKnownRunOnAllProcessors() throws IOException {
+        SysfsTree tree = new SysfsTree(root.resolve("sys"));
+        tree.file("devices/system/node/online", "0-1");
+        tree.gpu("pci0000:16/0000:16:01.0/0000:17:00.0", -1);
+        tree.gpu("pci0000:26/0000:26:01.0/0000:27:00.0", -1);
+        tree.finish();
+        nodes("0-47", "48-95");
+        assertThat(NumaBinding.of(root, Map.of(), 2).processors()).containsExactly("", "");
+        assertThat(NumaBinding.of(root, Map.of(), 2).prefix(1)).isEmpty();
+    }
+
+    /** As in a container or a job that has a part of the host. */
+    @Test
+    void ranksRunWhereTheProcessMay() throws IOException {
+        SysfsTree.build("h20-8gpu-4bond.txt", root.resolve("sys"));
+        nodes("0-47", "48-95");
+        Path status = root.resolve("proc/self/status");
+        Files.createDirectories(status.getParent());
+        Files.writeString(status, "Threads:\t1\nCpus_allowed_list:\t40-41,44\n");
+        assertThat(NumaBinding.of(root, Map.of("CUDA_VISIBLE_DEVICES", "0,7"), 2).processors())
+                .containsExactly("40,41,44", "");
+    }
+
     @Test
     void withoutGpusRanksAreDealtToTheNodes() throws IOException {
         nodes("0-3", "4-7");
