@@ -60,7 +60,8 @@ struct Range {
 struct Word {
     Release sys, gpu;
     int from;
-    SharedClock ended;
+    SharedClock ended;  // what may be overwritten that was read: by earlier launches
+    Release read;       // and by whoever wrote the word
 };
 
 constexpr size_t kLocks = 4096;
@@ -236,7 +237,7 @@ bool lacks_proxy_fence(const Access& before, const Access& now, const Past& past
 void access(Cell* cell, const Access& now, bool writes, const Past& past, uint64_t address, bool is_shared) {
     auto check = [&](const Access& before, bool before_writes) {
         if (conflict(before, now, past)) {
-            if (before_writes || !races::block->knows_ended(before.actor, before.epoch))
+            if (before_writes || !races::block->knows_read(before.actor, before.epoch))
                 report(before, before_writes, now, writes, address);
         } else if (lacks_proxy_fence(before, now, past, is_shared)) {
             report(before, before_writes, now, writes, address, kProxyRace);
@@ -411,10 +412,16 @@ void BlockRaces::await_previous_launch(WarpActor& actor) {
     ended_ = order_.previous;
 }
 
-void BlockRaces::learn(const SharedClock& ended) {
-    if (!ended || std::find(std::begin(learned_), std::end(learned_), ended) != std::end(learned_)) return;
-    learned_[next_learned_++ % std::size(learned_)] = ended;
-    others_ended_.join(*ended);
+void BlockRaces::Learned::join(const SharedClock& other) {
+    if (!other || std::find(std::begin(last), std::end(last), other) != std::end(last)) return;
+    last[next++ % std::size(last)] = other;
+    of.join(*other);
+}
+
+void BlockRaces::learn(const SharedClock& ended, const Release& read) {
+    others_ended_.join(ended);
+    others_read_.join(read.clock);
+    if (read) others_read_.of.raise(read.actor, read.epoch);
 }
 
 Cell* BlockRaces::shared_cell(uint64_t address) const { return &shared_cells_[(address - shared_) / kCell]; }
@@ -551,7 +558,7 @@ void release_word(uint64_t address) {
     if (!cell) return host_saw(*now);
     Words& w = words[hash(cell)];
     std::lock_guard lock(w.mutex);
-    w.of[cell] = {{now}, {}, -1, nullptr};
+    w.of[cell] = {{now}, {}, -1, nullptr, {}};
 }
 
 SharedClock host() {
@@ -639,8 +646,8 @@ Atomic::~Atomic() {
     auto cell = static_cast<const Cell*>(cell_);
     auto& of = words[hash(cell)].of;
     auto known = of.find(cell);
-    Word word = known == of.end() ? Word{{}, {}, self.gpu, nullptr} : known->second;
-    if (loads_ && system) races::block->learn(word.ended);
+    Word word = known == of.end() ? Word{{}, {}, self.gpu, nullptr, {}} : known->second;
+    if (loads_ && system) races::block->learn(word.ended, word.read);
     if (loads_ && word.from == self.gpu) take(word.gpu, Scope::kGpu);
     if (loads_ && system) take(word.sys, Scope::kSystem);
     if (stores_) {
@@ -649,6 +656,7 @@ Atomic::~Atomic() {
         replace(word.gpu, gpu);
         replace(word.sys, sys);
         word.ended = system ? races::block->ended() : nullptr;
+        word.read = system ? self.release() : Release{};
         of[cell] = word;
     }
     if (loads_) tell(at_, num_bytes_, false, true, code_);

@@ -10,8 +10,8 @@
 //   It may be of the thread that accessed, of a warp of the block that copies, or of both. One for shared memory counts
 //   there alone.
 //
-// What a launch has read when it has ended, no later write can change. So a word of a later launch, also a relaxed one,
-// tells whoever sees it that it may overwrite what the launches before have read.
+// What a warp has read, and used, no later write can change. So also a relaxed word for all of the system tells whoever
+// sees it that what its warp and the launches before have read may be overwritten.
 //
 // Lanes of a warp count as ordered, and so do all host threads. Of shared memory, only the dynamic part is watched.
 // Memory of the host is not.
@@ -106,14 +106,24 @@ class BlockRaces {
     void await_previous_launch(WarpActor& actor);
     Release& word(const void* shared) { return words_[shared]; }
     const SharedClock& ended() const { return ended_; }
-    void learn(const SharedClock& ended);
-    bool knows_ended(uint32_t actor, uint32_t epoch) const { return others_ended_.covers(actor, epoch); }
+    void learn(const SharedClock& ended, const Release& read);
+    bool knows_ended(uint32_t actor, uint32_t epoch) const { return others_ended_.of.covers(actor, epoch); }
+    bool knows_read(uint32_t actor, uint32_t epoch) const {
+        return knows_ended(actor, epoch) || others_read_.of.covers(actor, epoch);
+    }
     bool has_shared(uint64_t address) const { return address - shared_ < shared_bytes_; }
     Cell* shared_cell(uint64_t address) const;
     bool is_proxy_fenced(const Line& access, const Clock& clock, const Line& own, bool is_shared) const;
     void end(Clock& all);
 
   private:
+    struct Learned {
+        Clock of;
+        SharedClock last[16];  // which are not joined again
+        uint32_t next = 0;
+
+        void join(const SharedClock& other);
+    };
     struct Meeting {
         uint64_t number = 0;
         Clock arrived;
@@ -127,10 +137,8 @@ class BlockRaces {
     uint64_t shared_;
     uint32_t shared_bytes_;
     std::unique_ptr<Cell[]> shared_cells_;
-    SharedClock ended_;        // what has ended, as far as this block has waited for it
-    Clock others_ended_;       // what it has been told
-    SharedClock learned_[16];  // last ones, which are not joined again
-    uint32_t next_learned_ = 0;
+    SharedClock ended_;                 // what has ended, as far as this block has waited for it
+    Learned others_ended_, others_read_;  // what it has been told
 };
 
 namespace races {

@@ -45,6 +45,7 @@ class EmulatedRacesTest {
         "released, 1,",
         "fenced, 1,",
         "relaxed, 1, nothing",
+        "given_back, 1,",
         "released_on_gpu, 0,",
         "released_on_gpu, 1, nothing",
         "without_barrier, 1, nothing",

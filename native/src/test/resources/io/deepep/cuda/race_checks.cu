@@ -40,6 +40,21 @@ __global__ void relaxed(uint64_t* words, int half) {
     pass(words, half, write_own, [](uint64_t* flag) { store_relaxed_sys(flag, 1); });
 }
 
+// A relaxed word is enough to give words back that have been read.
+__global__ void given_back(uint64_t* words, int half) {
+    if (half == 0) {
+        words[128 + threadIdx.x] = words[threadIdx.x];
+        __syncthreads();
+        if (threadIdx.x == 0) store_relaxed_sys(words + kFlag, 1);
+    } else {
+        if (threadIdx.x == 0)
+            while (load_relaxed_sys(words + kFlag) == 0) {
+            }
+        __syncthreads();
+        write_own(words);
+    }
+}
+
 // Enough for a reader on the same GPU.
 __global__ void released_on_gpu(uint64_t* words, int half) {
     pass(words, half, write_own, [](uint64_t* flag) { store_release_gpu(flag, 1); });
