@@ -97,7 +97,8 @@ public record NormalConformance(TestBackend backend) implements RankGroup {
     public void soak(RankContext context) {
         int numRanks = context.topology().numRanks();
         for (int i = 0; i < SOAK_ITERATIONS; i++) {
-            NormalWorld world = context.shared(i, n -> NormalSoak.world(LIMITS, numRanks, n));
+            NormalWorld world =
+                    context.shared(i, n -> NormalSoak.Worlds.of(LIMITS, numRanks, n).world());
             NormalRank rank = new NormalRank(context, world);
             (i % 3 == 2 ? rank.expecting(rank.check().expanded(4)) : rank).roundTrip();
         }

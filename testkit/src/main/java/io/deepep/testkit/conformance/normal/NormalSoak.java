@@ -14,6 +14,7 @@ import io.deepep.DispatchPlan;
 import io.deepep.DispatchResult;
 import io.deepep.NormalLimits;
 import io.deepep.Tensor;
+import io.deepep.testkit.HostTensors;
 import io.deepep.testkit.TestBackend;
 import io.deepep.testkit.conformance.BackendSuite;
 import io.deepep.testkit.conformance.RankContext;
@@ -96,16 +97,28 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         }
     }
 
-    /** An exchange of a random shape and routing. */
-    static NormalWorld world(NormalLimits limits, int numRanks, long seed) {
-        SplittableRandom random = new SplittableRandom(seed);
-        int experts = numRanks * random.nextInt(1, limits.maxExperts() / numRanks + 1);
-        RoutingSpec spec =
-                Soak.routing(random, numRanks, limits.maxTokens(), experts, limits.maxTopk());
-        boolean fp8 = limits.hidden() >= 128 && random.nextBoolean();
-        int unit = fp8 ? 128 : 8;
-        int hidden = unit * random.nextInt(1, limits.hidden() / unit + 1);
-        return NormalWorld.of(spec, hidden, fp8 ? DType.FP8_E4M3 : DType.BF16);
+    /**
+     * An exchange of a random shape and routing, and another of the same tokens with rows of
+     * another size.
+     */
+    record Worlds(NormalWorld world, NormalWorld resized) {
+        static Worlds of(NormalLimits limits, int numRanks, long seed) {
+            SplittableRandom random = new SplittableRandom(seed);
+            int experts = numRanks * random.nextInt(1, limits.maxExperts() / numRanks + 1);
+            RoutingSpec spec =
+                    Soak.routing(random, numRanks, limits.maxTokens(), experts, limits.maxTopk());
+            boolean fp8 = limits.hidden() >= 128 && random.nextBoolean();
+            DType dtype = fp8 ? DType.FP8_E4M3 : DType.BF16;
+            NormalWorld world = NormalWorld.of(spec, hidden(limits, fp8, random), dtype);
+            boolean inGroups = limits.hidden() >= 128 && random.nextBoolean();
+            return new Worlds(
+                    world, NormalWorld.of(spec, hidden(limits, inGroups, random), DType.BF16));
+        }
+
+        private static int hidden(NormalLimits limits, boolean inGroups, SplittableRandom random) {
+            int unit = inGroups ? 128 : 8;
+            return unit * random.nextInt(1, limits.hidden() / unit + 1);
+        }
     }
 
     /** One rank's calls; all ranks draw the same. */
@@ -123,15 +136,16 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         void run(List<RankContext> contexts, long drawn) {
             SplittableRandom random = new SplittableRandom(drawn);
             RankContext context = contexts.get(random.nextInt(contexts.size()));
-            NormalWorld world = context.shared(drawn, _ -> worldOf(context, ~drawn));
+            Worlds worlds = context.shared(drawn, _ -> worldsOf(context, ~drawn));
+            NormalWorld world = worlds.world();
             context.common().remove(drawn - 10 * MAX_PENDING);
             try {
                 switch (random.nextInt(8)) {
                     case 0 -> Soak.badRouting(new NormalRank(context, world));
                     case 1 -> layouts(context, world);
                     case 2 -> cached(context, world);
-                    case 3, 4 -> inBackground(context, world, random);
-                    default -> atOnce(context, world, random);
+                    case 3, 4 -> inBackground(context, worlds, random);
+                    default -> atOnce(context, worlds, random);
                 }
             } catch (RuntimeException | Error e) {
                 throw new AssertionError(
@@ -145,9 +159,9 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             }
         }
 
-        private static NormalWorld worldOf(RankContext context, long seed) {
+        private static Worlds worldsOf(RankContext context, long seed) {
             NormalLimits limits = context.buffer().options().normal();
-            return world(limits, context.topology().numRanks(), seed);
+            return Worlds.of(limits, context.topology().numRanks(), seed);
         }
 
         private static void layouts(RankContext context, NormalWorld world) {
@@ -166,28 +180,29 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             again.combine(again.verify(context.buffer().dispatch(plan)).handle());
         }
 
-        private static void atOnce(
-                RankContext context, NormalWorld world, SplittableRandom random) {
-            NormalRank rank = inSomeForm(context, world, random);
+        private static void atOnce(RankContext context, Worlds worlds, SplittableRandom random) {
+            NormalRank rank = inSomeForm(context, worlds.world(), random);
             Config config = config(context, random);
             DispatchPlan plan = rank.plan().config(config).build();
             CallOptions options = random.nextBoolean() ? CallOptions.async() : CallOptions.sync();
             for (int repeat = random.nextInt(1, 3); repeat > 0; repeat--) {
                 DispatchResult result = context.buffer().dispatch(plan, options);
                 rank.verify(result);
-                combine(rank, config, result, options, random).run();
+                NormalRank home = ofSomeSize(rank, worlds, random);
+                combine(home, config, result, options, random).run();
             }
         }
 
         /** Results are looked at only after other calls. */
-        private void inBackground(RankContext context, NormalWorld world, SplittableRandom random) {
-            NormalRank rank = inSomeForm(context, world, random);
+        private void inBackground(RankContext context, Worlds worlds, SplittableRandom random) {
+            NormalRank rank = inSomeForm(context, worlds.world(), random);
             Config config = config(context, random);
             DispatchPlan plan =
                     rank.plan().config(config).receive(DispatchPlan.Receive.COPY).build();
             DispatchResult result = context.buffer().dispatch(plan, CallOptions.async());
             CallOptions after = CallOptions.async().after(result.event());
-            Runnable home = combine(rank, config, result, after, random);
+            NormalRank sized = ofSomeSize(rank, worlds, random);
+            Runnable home = combine(sized, config, result, after, random);
             pending.addLast(() -> rank.verify(result));
             pending.addLast(home);
             settle(random.nextInt(MAX_PENDING + 1));
@@ -217,6 +232,11 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             if (weights) {
                 plan.topkWeights(context.upload(given.get(context.rank())));
             }
+            if (random.nextBoolean()) {
+                int gap = 1 + context.rank() % 9;
+                int numTokens = world.routing().numTokens(context.rank());
+                plan.out(context.poisonedWithRowGap(gap, DType.BF16, numTokens, world.hidden()));
+            }
             CombinePlan built = plan.build();
             CombineResult home = context.buffer().combine(built, options);
             return () -> {
@@ -231,20 +251,45 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         private static CombinePlan.Builder home(
                 NormalRank rank, DispatchResult result, SplittableRandom random) {
             DispatchHandle handle = result.handle();
-            boolean fp8 = random.nextInt(3) == 0;
+            boolean fp8 = random.nextInt(3) == 0 && rank.world().hidden() % 128 == 0;
             int how = (random.nextInt(3) + rank.context().rank()) % 3;
-            if (!fp8 || rank.world().hidden() % 128 != 0) {
-                return rank.home(handle);
+            boolean inPlace =
+                    how == 2
+                            && !rank.check().expanded()
+                            && rank.world().hidden() == handle.hidden();
+            if (inPlace) {
+                // Only then has the combine before it left the region.
+                result.event().synchronize();
             }
-            if (rank.check().expanded() || how == 0) {
-                return rank.home(handle).format(CombineFormat.FP8);
+            if (!fp8) {
+                return CombinePlan.builder(
+                        inPlace ? inBuffer(rank, handle) : rows(rank, how), handle);
             }
-            if (how == 1) {
-                return NormalRank.home(rank.upload(rank.fp8Outputs()), handle);
+            if (inPlace) {
+                return NormalRank.home(rank.inBuffer(rank.fp8Outputs(), handle), handle);
             }
-            // Only then has the combine before it left the region.
-            result.event().synchronize();
-            return NormalRank.home(rank.inBuffer(rank.fp8Outputs(), handle), handle);
+            return rank.check().expanded() || how == 0
+                    ? rank.home(handle).format(CombineFormat.FP8)
+                    : NormalRank.home(rank.upload(rank.fp8Outputs()), handle);
+        }
+
+        private static Tensor inBuffer(NormalRank rank, DispatchHandle handle) {
+            Tensor target = rank.context().buffer().getCombineBuffer(handle);
+            rank.context().backend().write(rank.hostOutputs(), target);
+            return target;
+        }
+
+        /** Elsewhere, packed or with gaps between them. */
+        private static Tensor rows(NormalRank rank, int how) {
+            return how == 0
+                    ? rank.outputs()
+                    : rank.context().upload(HostTensors.withRowGap(rank.hostOutputs(), 7 + how));
+        }
+
+        /** The rank's share, of tokens that come home with as many elements or with others. */
+        private static NormalRank ofSomeSize(
+                NormalRank rank, Worlds worlds, SplittableRandom random) {
+            return random.nextInt(3) == 0 ? rank.of(worlds.resized()) : rank;
         }
 
         /** The rank's share of an exchange, in a form that all ranks draw. */
@@ -254,6 +299,9 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             int alignment = 1 << random.nextInt(5);
             NormalDispatchCheck check =
                     expanded ? world.check().expanded(alignment) : world.check().aligned(alignment);
+            if (random.nextInt(3) == 0) {
+                check = check.withoutWeights();
+            }
             if (random.nextInt(3) == 0) {
                 NormalLimits limits = context.buffer().options().normal();
                 check = check.worstCase(enough(check, limits, random));
@@ -273,9 +321,12 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
         private static Config config(RankContext context, SplittableRandom random) {
             BufferOptions options = context.buffer().options();
             Config most = options.dispatchConfig().covering(options.combineConfig());
-            return random.nextBoolean()
-                    ? null
-                    : most.withNumSms(2 * random.nextInt(1, most.numChannels() + 1));
+            int numSms = 2 * random.nextInt(1, most.numChannels() + 1);
+            boolean oneSuffices = !context.topology().isInternode();
+            if (oneSuffices && random.nextInt(4) == 0) {
+                numSms = 1;
+            }
+            return random.nextBoolean() ? null : most.withNumSms(numSms);
         }
     }
 }
