@@ -226,11 +226,11 @@ bool conflict(const Access& before, const Access& now, const Past& past) {
 // Of a bulk copy, after an ordinary access that is otherwise in order.
 bool lacks_proxy_fence(const Access& before, const Access& now, const Past& past, bool is_shared) {
     if (now.kind != Kind::kBulk || before.kind == Kind::kBulk || !overlap(before, now)) return false;
-    thread_local Line fenced, fenced_for;
+    thread_local Line fenced[2], fenced_for[2];  // the last one, of either memory
     Line access = {before.actor, before.epoch};
-    if (fenced == access && fenced_for == past.own) return false;
+    if (fenced[is_shared] == access && fenced_for[is_shared] == past.own) return false;
     if (!races::block->is_proxy_fenced(access, past.clock, past.own, is_shared)) return true;
-    fenced = access, fenced_for = past.own;
+    fenced[is_shared] = access, fenced_for[is_shared] = past.own;
     return false;
 }
 
@@ -283,7 +283,8 @@ thread_local bool speculates;
 void tell(const void* at, uint32_t num_bytes, bool writes, bool atomic, const void* code) {
     WarpActor* actor = races::current;
     if (!actor || speculates) return;
-    access({actor->clock, actor->line}, actor->line, at, num_bytes, writes, atomic ? Kind::kAtomic : Kind::kPlain, code);
+    Kind kind = atomic ? Kind::kAtomic : Kind::kPlain;
+    access({actor->clock, actor->line}, actor->line, at, num_bytes, writes, kind, code);
 }
 
 }  // namespace

@@ -6,9 +6,8 @@
 //   waited for;
 // - barriers of a block, and mbarriers with the bulk loads that complete on them;
 // - releases, and acquires that see them, as far as the scopes of both reach; fences with the relaxed accesses beside;
-// - a fence between the proxies, where a bulk copy comes after an ordinary access that is not of a launch that has ended.
-//   It may be of the thread that accessed, of a warp of the block that copies, or of both. One for shared memory counts
-//   there alone.
+// - a fence between the proxies, where a bulk copy comes after an ordinary access, unless that was of a launch that has
+//   ended. The warp that accessed or one of the block that copies makes it. One for shared memory counts there alone.
 //
 // What a warp has read, and used, no later write can change. So also a relaxed word for all of the system tells whoever
 // sees it that what its warp and the launches before have read may be overwritten.
@@ -67,7 +66,7 @@ struct Line {
 
 struct WarpActor {
     Line line;
-    Line loads, stores, stage_reads;  // of bulk copies; actor 0 is none. What a store reads is free before it has written
+    Line loads, stores, stage_reads;  // of bulk copies, of which actor 0 is none; stores end reading before writing
     int gpu;
     Clock clock;
     SharedClock copy;         // of the clock, as long as nothing was acquired since
