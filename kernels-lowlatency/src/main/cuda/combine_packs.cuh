@@ -258,7 +258,7 @@ struct PackSender {
     using Unit = std::conditional_t<kReduce, ReducedUnit<kWire>, SelectionUnit<kWire>>;
     using Rows = typename Unit::Rows;
     using Task = Errand<kUnit<kWire>>;
-    static_assert((kStoreWarps + 1) * Unit::kStageBytes <= kTeamStageBytes);
+    static_assert((kStoreWarps + 1) * Unit::kStageBytes <= kTeamStageBytes - kTeamBarrierBytes);  // see ReducedRows
 
     Deal deal;
     int num_items;             // for lane r's rank

@@ -27,6 +27,7 @@ constexpr int kHeldForFp8 = 4;  // vectors: a lane's registers are few beside th
 constexpr int kChunkScales = kChunkChannels / kScaleChannels;
 constexpr int kLogPartBytes = kPartChannels / kLogChannels * kLogBlockBytes;
 static_assert(kStoreWarps == kSendTeamThreads / 32 - 1);  // a team's last warp flags what they have stored
+constexpr int kTeamBarrierBytes = kStoreWarps * kMostUnderWay * static_cast<int>(sizeof(uint64_t));
 static_assert(kLogPartBytes % 16 == 0 && kLogPartBytes <= kLogStageBytes && kPartChannels % kChunkChannels == 0);
 
 // The part of a row, of kNumChannels channels, and the owner, that a group of the deal stands for; nearest owners
@@ -179,7 +180,9 @@ struct SelectionRows {
 // to bf16: they take the slot of the first. The copy engine brings them to the warp's stage: many are under way,
 // without registers, and without standing in the way of the block's other loads and stores. All of a part comes at
 // once, or, where the stage is too small for so many rows, chunk by chunk. Rows that do not begin on 16 bytes are read
-// where they are, and so are those too many for the stage.
+// where they are, and so are those too many for the stage. The barriers of a team's warps lie behind all its stages,
+// where packs leave them alone: the memory of an mbarrier is nothing else's until it is invalidated, not even for what
+// comes after all barriers of the block.
 template <Wire kWire>
 struct ReducedRows {
     struct Item {
@@ -190,10 +193,9 @@ struct ReducedRows {
     static constexpr int kUnroll = 1;  // code that is run once costs more to fetch than to run
     static constexpr int kStride = kChunkChannels * 2;
     static constexpr int kStageBytes = kReduceStageBytes;
-    // Behind what rows come to, the barriers at which they do, and where LogFMT is encoded.
-    static constexpr int kBarriersAt = kStageBytes - kMostUnderWay * static_cast<int>(sizeof(uint64_t));
-    static constexpr int kBlocksAt = kBarriersAt / 16 * 16 - kLogStageBytes;
-    static constexpr int kRoom = (kWire == Wire::kLogFmt ? kBlocksAt : kBarriersAt) / kStride;  // chunks
+    // What rows come to, and behind it where LogFMT is encoded. Room: in chunks.
+    static constexpr int kBlocksAt = (kStageBytes - kTeamBarrierBytes) / 16 * 16 - kLogStageBytes;
+    static constexpr int kRoom = (kWire == Wire::kLogFmt ? kBlocksAt : kStageBytes - kTeamBarrierBytes) / kStride;
     // That are added up: as many as there are registers for, on sm_100 too.
     static constexpr int kRowsAtOnce = kWire == Wire::kBf16 || (kHasOneNode && kWire == Wire::kFp8) ? 3 : 2;
     static_assert(kLogStageBytes % 16 == 0);
@@ -216,7 +218,9 @@ struct ReducedRows {
     }
 
     __device__ __forceinline__ uint64_t* arrived(int in_slot) const {
-        return reinterpret_cast<uint64_t*>(dynamic_shared() + stage + kBarriersAt) + in_slot;
+        int warp = threadIdx.x % kSendTeamThreads / 32;
+        uint8_t* stages_end = dynamic_shared() + stage + (kStoreWarps - warp) * kStageBytes;
+        return reinterpret_cast<uint64_t*>(stages_end - kTeamBarrierBytes) + warp * kMostUnderWay + in_slot;
     }
 
     // Whether all chunks of all rows do.

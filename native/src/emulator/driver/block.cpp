@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -107,6 +108,7 @@ class Block {
     WarpActor* actor() { return races_ ? &races_->warp(current_->number / 32) : nullptr; }
     BlockRaces* races() { return races_.get(); }
     void complete(MBarrier& barrier);
+    void add(const uint64_t* barrier) { mbarriers_.insert(barrier); }
     [[noreturn]] void fail(const char* what, long a = 0, long b = 0);
 
   private:
@@ -133,6 +135,7 @@ class Block {
     Barrier barriers_[kNumBarriers];
     std::deque<Fiber*> ready_;
     std::vector<Copy> copies_;
+    std::set<const uint64_t*> mbarriers_;  // whose memory is for nothing else: they are never invalidated
     std::vector<uint8_t> shared_;
     uint8_t* stacks_;
     uint32_t num_live_, polls_ = 0, idle_rounds_ = 0, seed_;
@@ -411,6 +414,11 @@ void Block::check(const Copy& c) {
     auto stage = static_cast<const uint8_t*>(c.barrier ? c.to : c.from);
     if (stage < self.dynamic_shared || stage + c.num_bytes > self.dynamic_shared + grid_.shared_bytes)
         fail("a bulk copy of %ld bytes outside shared memory", c.num_bytes);
+    if (!c.barrier) return;
+    auto first = mbarriers_.lower_bound(reinterpret_cast<uint64_t*>(c.to));
+    if (first != mbarriers_.end() && reinterpret_cast<const uint8_t*>(*first) < stage + c.num_bytes)
+        fail("a bulk copy of %ld bytes over the mbarrier in byte %ld of them", c.num_bytes,
+             reinterpret_cast<const uint8_t*>(*first) - stage);
 }
 
 void Block::issue(Copy& copy, const void* code) {
@@ -494,6 +502,7 @@ void mbarrier_init(uint64_t* barrier, uint32_t num_arrivals) {
     MBarrier fresh = {};
     fresh.count = fresh.pending = static_cast<uint16_t>(num_arrivals);
     memcpy(barrier, &fresh, sizeof(fresh));
+    block->add(barrier);
 }
 
 void mbarrier_arrive(uint64_t* barrier, uint32_t expected_bytes) {

@@ -57,6 +57,21 @@ public record LowLatencyPreReducedConformance(TestBackend backend) {
         }
     }
 
+    /** Some ranks have few tokens, whose sums travel in another way than those of many. */
+    @Cases(from = "fewAndManyTokens")
+    public void preReducedForFewAndManyTokens(LowLatencyShape shape, RankContext context) {
+        Gate atOneRank = new Gate.GroupLimited(shape.topology().numRanks(), 1, false);
+        RoutingSpec crowded = shape.spec().withGate(atOneRank).withVaryingTokens(true);
+        for (int seed = 0; seed < 4; seed++) {
+            LowLatencyRank rank = shape.rank(context, crowded.withSeed(seed));
+            LowLatencyHandle handle = rank.dispatchWeighted(BF16).handle();
+            for (CombineFormat format : List.of(CombineFormat.BF16, CombineFormat.FP8)) {
+                rank.combine(rank.preReduced(handle).format(format).numSms(5 + seed % 5));
+                rank.combinePreReduced(handle, format);
+            }
+        }
+    }
+
     /** As many tokens as the mode allows, and any number of multiprocessors. */
     @Cases(from = "mostTokens")
     public void preReducedWithMostTokens(LowLatencyShape shape, RankContext context) {

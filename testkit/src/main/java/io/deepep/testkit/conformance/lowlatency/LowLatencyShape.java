@@ -79,6 +79,15 @@ public record LowLatencyShape(
                 new LowLatencyShape(2, 2, 9, 2176, 5, 20));
     }
 
+    /** Of numbers up to these, some are few for the kernels and some are not. */
+    static Stream<LowLatencyShape> fewAndManyTokens(TestBackend backend) {
+        return fitting(
+                backend,
+                new LowLatencyShape(1, 2, 100, 640, 8, 16),
+                new LowLatencyShape(1, 4, 100, 640, 6, 24),
+                new LowLatencyShape(2, 2, 100, 384, 6, 24));
+    }
+
     private static Stream<LowLatencyShape> fitting(TestBackend backend, LowLatencyShape... shapes) {
         return Stream.of(shapes).filter(shape -> Ranks.fit(backend, shape.topology()));
     }
