@@ -352,16 +352,7 @@ class ProcessGroupTest {
     @Test
     void rankZeroWaitsForTheNameOfItsHost(@TempDir Path folder) throws Exception {
         Path hosts = Files.createFile(folder.resolve("hosts"));
-        int port = LoopbackPorts.free();
-        List<RankProcess> ranks = new ArrayList<>();
-        for (int rank = 0; rank < 2; rank++) {
-            Map<String, String> variables = ofTwoHosts(rank, "node0", port);
-            useNames(variables, hosts);
-            ranks.add(start(variables));
-        }
-        for (RankProcess rank : ranks) {
-            assertThat(rank.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
-        }
+        List<RankProcess> ranks = startBoth(hosts);
         Thread.sleep(4000); // until they look for the name
         Files.writeString(hosts, ownAddress() + " node0\n");
         assertJoined(ranks);
@@ -372,6 +363,12 @@ class ProcessGroupTest {
     void findsRankZeroAtOneOfSeveralAddresses(@TempDir Path folder) throws Exception {
         String names = "192.0.2.99 node0\n" + ownAddress() + " node0\n";
         Path hosts = Files.writeString(folder.resolve("hosts"), names);
+        List<RankProcess> ranks = startBoth(hosts);
+        assertJoined(ranks);
+    }
+
+    /** A rank on each of two hosts, which look rank 0's up in this file, by {@code node0}. */
+    private List<RankProcess> startBoth(Path hosts) throws IOException {
         int port = LoopbackPorts.free();
         List<RankProcess> ranks = new ArrayList<>();
         for (int rank = 0; rank < 2; rank++) {
@@ -382,7 +379,7 @@ class ProcessGroupTest {
         for (RankProcess rank : ranks) {
             assertThat(rank.hear()).startsWith("NOTE: Picked up JDK_JAVA_OPTIONS");
         }
-        assertJoined(ranks);
+        return ranks;
     }
 
     @Test

@@ -134,7 +134,14 @@ public final class NormalRank extends ExchangeRank<NormalWorld, DispatchHandle> 
         return context().upload(hostOutputs());
     }
 
-    /** The same as FP8 rows, on the host. */
+    /** The buffer's memory for rows that are combined in place, filled with the expert outputs. */
+    Tensor filledCombineBuffer(DispatchHandle handle) {
+        Tensor own = context().buffer().getCombineBuffer(handle);
+        context().backend().write(hostOutputs(), own);
+        return own;
+    }
+
+    /** The expert outputs as FP8 rows, on the host. */
     public ScaledRows fp8Outputs() {
         Tensor rows = hostOutputs();
         long groups = rows.size(1) / Fp8E4m3.CHANNELS_PER_SCALE;

@@ -263,7 +263,7 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             }
             if (!fp8) {
                 return CombinePlan.builder(
-                        inPlace ? inBuffer(rank, handle) : rows(rank, how), handle);
+                        inPlace ? rank.filledCombineBuffer(handle) : rows(rank, how), handle);
             }
             if (inPlace) {
                 return NormalRank.home(rank.inBuffer(rank.fp8Outputs(), handle), handle);
@@ -271,12 +271,6 @@ public record NormalSoak(TestBackend backend) implements RankGroup {
             return rank.check().expanded() || how == 0
                     ? rank.home(handle).format(CombineFormat.FP8)
                     : NormalRank.home(rank.upload(rank.fp8Outputs()), handle);
-        }
-
-        private static Tensor inBuffer(NormalRank rank, DispatchHandle handle) {
-            Tensor target = rank.context().buffer().getCombineBuffer(handle);
-            rank.context().backend().write(rank.hostOutputs(), target);
-            return target;
         }
 
         /** Elsewhere, packed or with gaps between them. */
